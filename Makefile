@@ -1,0 +1,40 @@
+# Five commands; each works on a fresh clone with nothing but Python 3.11 and make.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PORT ?= 8000
+BUNDLE ?= bundles/default
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/pip install --constraint requirements.lock
+
+.PHONY: serve test export bench clean
+
+serve: $(VENV)/.export $(BUNDLE)/manifest.json  ## serve the default model on 127.0.0.1:$(PORT)
+	$(BIN)/python -m service --bundle $(BUNDLE) --host 127.0.0.1 --port $(PORT)
+
+test: $(VENV)/.dev  ## lint, type-check, run every test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+export: $(BUNDLE)/manifest.json  ## build the default bundle if it is absent
+
+bench: $(VENV)/.export $(BUNDLE)/manifest.json  ## speed and batch spread of the default bundle
+	$(BIN)/python deploy/benchmarks/bench_bundle.py --bundle $(BUNDLE)
+
+clean:  ## remove everything that these commands made
+	rm -rf $(VENV) bundles build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BUNDLE)/manifest.json: | $(VENV)/.export
+	$(BIN)/python -m model_export export --precision int8 --out $(BUNDLE)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.export: pyproject.toml requirements.lock | $(BIN)/python
+	$(PIP_INSTALL) --editable '.[export]'
+	touch $@
+
+$(VENV)/.dev: pyproject.toml requirements.lock | $(BIN)/python
+	$(PIP_INSTALL) --editable '.[dev]'
+	touch $@ $(VENV)/.export

@@ -1,0 +1,1 @@
+"""HTTP: bodies, routes, probes and the one table of statuses."""

@@ -1,0 +1,63 @@
+"""From the bytes of a request to a validated body, with nothing read beyond the limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from pydantic import ValidationError
+
+from service.api.schemas import ScoreRequest
+from service.errors import BodyTooLarge, InvalidRequest, UnsupportedMediaType
+
+MAX_REPORTED_FAULTS = 20
+
+
+async def read_body(request: Request, limit_bytes: int) -> bytes:
+    """The body of a JSON request.
+
+    Raises:
+        UnsupportedMediaType: It is not declared as JSON.
+        BodyTooLarge: It is, or says that it is, over the limit; the rest is not read.
+    """
+    content_type = request.headers.get("content-type", "")
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise UnsupportedMediaType(content_type)
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit_bytes:
+        raise BodyTooLarge(limit_bytes)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit_bytes:
+            raise BodyTooLarge(limit_bytes)
+    return bytes(body)
+
+
+def parse_score_request(body: bytes) -> ScoreRequest:
+    """The validated request.
+
+    Raises:
+        InvalidRequest: Not JSON, or faulty fields; the message names the first fault, `details`
+            has one entry each.
+    """
+    try:
+        return ScoreRequest.model_validate_json(body)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+    details = [_detail(fault) for fault in faults[:MAX_REPORTED_FAULTS]]
+    message = f"{details[0]['field']}: {details[0]['problem']}"
+    if len(faults) > 1:
+        message += f" (and {len(faults) - 1} more)"
+    raise InvalidRequest(message, details)
+
+
+def _detail(fault: Any) -> dict[str, str]:  # noqa: ANN401  # pydantic's own record
+    if fault["type"] == "json_invalid":
+        return {"field": "body", "problem": fault["msg"]}
+    field = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault["loc"])
+    return {
+        "field": field.removeprefix(".") or "body",
+        "problem": fault["msg"].removeprefix("Value error, "),
+    }

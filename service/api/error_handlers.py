@@ -1,0 +1,101 @@
+"""From errors to HTTP answers: the only place that knows a status."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from service.api.json_response import json_response
+from service.api.schemas import ErrorResponse
+from service.errors import (
+    BodyTooLarge,
+    DeadlineExceeded,
+    InferenceFailed,
+    InvalidRequest,
+    NotReady,
+    QueueFull,
+    ServiceError,
+    TooManyAds,
+    UnsupportedMediaType,
+)
+
+STATUS_OF: Mapping[type[ServiceError], int] = {
+    InvalidRequest: 422,
+    TooManyAds: 422,
+    UnsupportedMediaType: 415,
+    BodyTooLarge: 413,
+    QueueFull: 429,
+    NotReady: 503,
+    DeadlineExceeded: 504,
+    InferenceFailed: 500,
+    ServiceError: 500,
+}
+
+_MEANING = {
+    413: "The body is over the limit.",
+    415: "The content type is not JSON.",
+    422: "A field is wrong or missing; `details` names each.",
+    429: "Overloaded; nothing was admitted. See Retry-After.",
+    500: "The model failed on every ad, or an error of ours.",
+    503: "Starting or draining.",
+    504: "The deadline passed before any ad had a score.",
+}
+
+
+def error_codes() -> Iterator[str]:
+    """Every code that an error body or the label `outcome` can have."""
+    for error in STATUS_OF:
+        yield error.code
+
+
+def documented_errors() -> dict[int | str, dict[str, Any]]:
+    """OpenAPI `responses=` from the same table that decides the statuses."""
+    return {
+        status: {"model": ErrorResponse, "description": _MEANING[status]}
+        for status in sorted(set(STATUS_OF.values()))
+    }
+
+
+def error_response(
+    status: int,
+    code: str,
+    message: str,
+    details: Sequence[Mapping[str, Any]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The one shape of all error bodies."""
+    body = {"error": {"code": code, "message": message, "details": list(details)}}
+    return json_response(body, status, headers)
+
+
+async def _on_service_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)  # noqa: S101  # registered for it alone
+    headers = {}
+    if isinstance(error, QueueFull):
+        headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+    status = STATUS_OF[type(error)]
+    return error_response(status, error.code, error.message, error.details, headers)
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101  # registered for it alone
+    codes = {404: "not_found", 405: "method_not_allowed"}
+    code = codes.get(error.status_code, "http_error")
+    message = f"{request.method} {request.url.path}: {error.detail}; see /docs"
+    return error_response(error.status_code, code, message, headers=error.headers)
+
+
+async def _on_unknown_error(_: Request, __: Exception) -> Response:
+    # The traceback goes to the log by the server; nothing of it goes to the client.
+    return error_response(500, ServiceError.code, "internal error; see the service's log")
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of `app` in our shape."""
+    app.add_exception_handler(ServiceError, _on_service_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(Exception, _on_unknown_error)

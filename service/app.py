@@ -1,0 +1,155 @@
+"""Composition root: builds every part and joins them.
+
+Read `_lifespan` top to bottom; its reverse is the order of the shutdown.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from service.api import error_handlers, probes, score_route
+from service.api.schemas import ScoreRequest
+from service.api.state import RequestLimits, ServiceState
+from service.batching.batcher import Batcher
+from service.batching.planner import BatchLimits
+from service.clock import LoopClock
+from service.cpu import usable_cores
+from service.errors import InvalidSetting
+from service.metrics import Metrics
+from service.scorer import Scorer
+from service.scoring.bundle import Bundle, open_bundle, self_test
+from service.scoring.encoding import EncodedPair
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+GPU_BATCHES_IN_FLIGHT = 2  # one computes while the next is fed
+
+
+def load_bundle(settings: Settings) -> Bundle:
+    """The bundle that the settings name: opened, checked against them, and self-tested.
+
+    Raises:
+        StartupError: It cannot be served here; the message says why.
+    """
+    bundle = open_bundle(settings.bundle, settings.provider)
+    longest = bundle.manifest.inputs.max_length_tokens
+    if settings.max_batch_tokens < longest:
+        # The planner relies on this: a longer pair could never leave the queue.
+        raise InvalidSetting(
+            f"max_batch_tokens is {settings.max_batch_tokens}, "
+            f"under the model's longest pair of {longest} tokens"
+        )
+    worst = self_test(bundle)
+    logger.info("golden pairs agree with the export", extra={"worst_logit_difference": worst})
+    return bundle
+
+
+def worker_count(settings: Settings) -> int:
+    """Batches that run at once."""
+    if settings.workers:
+        return settings.workers
+    return usable_cores() if settings.provider == "cpu" else GPU_BATCHES_IN_FLIGHT
+
+
+def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
+    """The application around a model that has passed its self-test.
+
+    Args:
+        settings: Effective settings.
+        bundle: What `load_bundle` gave for them.
+    """
+    outcomes = ["ok", "partial", *error_handlers.error_codes()]
+    metrics = Metrics(CollectorRegistry(), [score_route.SCORE_ROUTE], outcomes)
+    limits = RequestLimits(
+        max_body_bytes=settings.max_body_bytes,
+        max_ads=settings.max_ads_per_request,
+        default_timeout_s=settings.default_timeout_ms / 1000,
+        max_timeout_s=settings.max_timeout_ms / 1000,
+    )
+    state = ServiceState(metrics, limits)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with _lifespan(settings, state, bundle):
+            yield
+
+    app = FastAPI(
+        title="adrel",
+        summary="How relevant is each ad to this query?",
+        lifespan=lifespan,
+        redoc_url=None,
+    )
+    app.state.service = state
+    app.include_router(score_route.router)
+    app.include_router(probes.router)
+    error_handlers.install(app)
+    _document_score_request(app)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> AsyncIterator[None]:
+    identity, workers = bundle.manifest.model, worker_count(settings)
+    state.metrics.model_serves(
+        name=identity.name,
+        version=identity.version,
+        precision=bundle.manifest.precision.weights,
+        provider=settings.provider,
+        workers=workers,
+    )
+    clock = LoopClock()
+    batcher: Batcher[EncodedPair] = Batcher(
+        bundle.model,
+        BatchLimits(
+            max_pairs=settings.max_batch_pairs,
+            max_padded_tokens=settings.max_batch_tokens,
+            max_padding_ratio=settings.max_padding_ratio,
+        ),
+        workers=workers,
+        max_waiting_pairs=settings.max_queue_pairs,
+        clock=clock,
+        on_batch=state.metrics.batch_done,
+    )
+    state.metrics.watch_queue(lambda: batcher.queued_pairs, lambda: batcher.running_batches)
+    # What lives now lives for good: without this each full collection walks all of it, and
+    # an auction waits.
+    gc.collect()
+    gc.freeze()
+    facts = bundle.manifest.model_dump(mode="json")
+    state.clock = clock
+    state.model = {**facts, "provider": settings.provider, "workers": workers}
+    state.scorer = Scorer(bundle, batcher, clock)
+    logger.info(
+        "ready",
+        extra={"model": identity.name, "version": identity.version, "workers": workers},
+    )
+    try:
+        yield
+    finally:
+        state.draining = True
+        cut_pairs = await batcher.drain(settings.drain_timeout_s)
+        if cut_pairs:
+            logger.warning("drain ran out of time", extra={"cut_pairs": cut_pairs})
+        gc.unfreeze()
+
+
+def _document_score_request(app: FastAPI) -> None:
+    """Put the body that the score route reads by itself into the OpenAPI document."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = generate()
+        schema = ScoreRequest.model_json_schema(ref_template="#/components/schemas/{model}")
+        definitions = schema.pop("$defs", {})
+        document["components"]["schemas"].update({"ScoreRequest": schema, **definitions})
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it

@@ -1,0 +1,48 @@
+"""How many cores this process may really use.
+
+The host's core count is the wrong answer in a container: threads above the quota are throttled
+for whole scheduler periods, which is where latency tails come from.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CGROUP_V2_FILE = Path("/sys/fs/cgroup/cpu.max")
+CGROUP_V1_QUOTA_FILE = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+CGROUP_V1_PERIOD_FILE = Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+
+
+def quota_cores(quota: str, period: str) -> float | None:
+    """Cores that a cgroup quota allows; None for no limit or unreadable text."""
+    try:
+        quota_us, period_us = float(quota), float(period)
+    except ValueError:  # "max", or an absent file
+        return None
+    return quota_us / period_us if quota_us > 0 and period_us > 0 else None
+
+
+def core_count(affinity_cores: int, quota: float | None) -> int:
+    """Whole cores within both limits; at least one. A quota of 1.5 cores feeds one busy thread."""
+    return max(1, affinity_cores if quota is None else min(affinity_cores, int(quota)))
+
+
+def usable_cores() -> int:
+    """Cores given by the affinity mask and the cgroup's quota (v2, else v1)."""
+    if hasattr(os, "sched_getaffinity"):
+        affinity_cores = len(os.sched_getaffinity(0))
+    else:
+        affinity_cores = os.cpu_count() or 1
+    v2 = _read(CGROUP_V2_FILE).split()
+    if len(v2) == 2:
+        return core_count(affinity_cores, quota_cores(v2[0], v2[1]))
+    v1 = quota_cores(_read(CGROUP_V1_QUOTA_FILE), _read(CGROUP_V1_PERIOD_FILE))
+    return core_count(affinity_cores, v1)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

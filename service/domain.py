@@ -1,0 +1,93 @@
+"""The words of the product as types: what a caller sends, what travels inside, what comes back.
+
+Nothing here knows HTTP, text encoding, ONNX or time.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Ad:
+    """One advertisement as shown, with the caller's opaque id.
+
+    Either `text` is set, or `title` (and optionally `description`); `AdTemplate` says how they
+    become the text that the model reads.
+    """
+
+    id: str
+    title: str = ""
+    description: str = ""
+    text: str = ""
+
+
+class Priority(enum.IntEnum):
+    """Scheduling class; the smaller number is served first."""
+
+    AUCTION = 0
+    BATCH = 1
+
+
+class PairStatus(enum.StrEnum):
+    """What became of one pair."""
+
+    OK = "ok"
+    DEADLINE = "deadline"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreQuery:
+    """One request in the product's own terms, already validated.
+
+    Attributes:
+        request_id: Echoed in the answer and in logs.
+        query: What the user typed.
+        ads: One or more ads; the answer keeps their order.
+        timeout_s: Seconds from acceptance until the answer must leave.
+        priority: Scheduling class.
+        min_score: Scores at or above it are marked eligible; None asks for no mark.
+    """
+
+    request_id: str
+    query: str
+    ads: tuple[Ad, ...]
+    timeout_s: float
+    priority: Priority = Priority.AUCTION
+    min_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AdScore:
+    """One ad's outcome. `score` is a calibrated probability in 0-1, None unless status is ok."""
+
+    ad_id: str
+    score: float | None
+    status: PairStatus
+    truncated: bool
+    eligible: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageTimes:
+    """Where one request's time went, in seconds.
+
+    `queue_s` ends when the request's first batch starts, `inference_s` when its last pair is
+    settled; with the encoding and the work around them they add up to `total_s`.
+    """
+
+    encode_s: float
+    queue_s: float
+    inference_s: float
+    total_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreAnswer:
+    """The answer to a `ScoreQuery`: one `AdScore` per ad, in the order asked."""
+
+    request_id: str
+    scores: tuple[AdScore, ...]
+    times: StageTimes

@@ -1,0 +1,185 @@
+"""Every way in which the service says no, and when.
+
+    ServiceError                  .code is stable; .message is safe to show to a client
+    |- InvalidRequest             bytes -> request: not JSON, or a field is wrong
+    |- UnsupportedMediaType       the body is not declared as JSON
+    |- BodyTooLarge               more bytes than the limit; read no further
+    |- TooManyAds                 request -> pairs: more ads than one request may carry
+    |- QueueFull                  pairs -> queue: no room; nothing was admitted
+    |- NotReady                   before warm-up has ended, or while draining
+    |- DeadlineExceeded           queue -> answer: time ran out before any ad had a score
+    `- InferenceFailed            batch -> logits: the runtime refused the batch
+    StartupError                  never HTTP: one line on stderr, exit 1
+    |- UnknownSetting             an ADREL_ variable that nothing reads
+    |- InvalidSetting             a setting whose value cannot work
+    |- BundleMissing              no bundle where one was named
+    |- BundleCorrupt              a file is absent or is not the one that was exported
+    |- BundleIncompatible         made for another version of the service, or for other inputs
+    |- ProviderUnavailable        the execution provider asked for is not there
+    `- GoldenMismatch             this machine does not compute the logits that the export saw
+
+HTTP statuses are decided in `service.api.error_handlers` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+
+class ServiceError(Exception):
+    """Base of all errors that a caller of the API can meet.
+
+    Attributes:
+        code: Stable slug, in the error body and as the metric label `outcome`.
+        message: What happened, the two numbers, what to do. Safe to show.
+        details: Machine-readable facts, such as one entry per faulty field.
+    """
+
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, message: str, details: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = tuple(details)
+
+
+class InvalidRequest(ServiceError):
+    """The body is not a valid request; `details` has one entry per fault."""
+
+    code = "invalid_request"
+
+
+class UnsupportedMediaType(ServiceError):
+    """The content type is not JSON."""
+
+    code = "unsupported_media_type"
+
+    def __init__(self, content_type: str) -> None:
+        shown = content_type or "none"
+        super().__init__(f"content type must be application/json, got {shown}")
+
+
+class BodyTooLarge(ServiceError):
+    """The body is longer than the limit."""
+
+    code = "body_too_large"
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(
+            f"request body is over the limit of {limit_bytes} bytes; send fewer or shorter ads"
+        )
+
+
+class TooManyAds(ServiceError):
+    """One request carries more ads than the limit."""
+
+    code = "too_many_ads"
+
+    def __init__(self, n_ads: int, limit_ads: int) -> None:
+        super().__init__(
+            f"ads: got {n_ads}, the limit is {limit_ads} per request; split the request",
+            [{"field": "ads", "got": n_ads, "limit": limit_ads}],
+        )
+
+
+class QueueFull(ServiceError):
+    """Admission would take the queue over its limit. Nothing of the request was admitted.
+
+    Attributes:
+        retry_after_s: When trying again may pay, in seconds.
+    """
+
+    code = "queue_full"
+
+    def __init__(self, waiting_pairs: int, limit_pairs: int, retry_after_s: float = 1.0) -> None:
+        super().__init__(
+            f"queue has {waiting_pairs} of at most {limit_pairs} pairs waiting; "
+            "no room for this request, try again later"
+        )
+        self.retry_after_s = retry_after_s
+
+
+class NotReady(ServiceError):
+    """The service cannot score now: it is starting, or draining before it stops."""
+
+    code = "not_ready"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"not ready: {why}")
+
+
+class DeadlineExceeded(ServiceError):
+    """The deadline passed before any ad of the request had a score."""
+
+    code = "deadline_exceeded"
+
+    def __init__(self, timeout_s: float, n_ads: int) -> None:
+        super().__init__(
+            f"none of {n_ads} ads had a score within {timeout_s * 1000:g} ms; "
+            "allow more time or send fewer ads"
+        )
+
+
+class InferenceFailed(ServiceError):
+    """The runtime failed on every ad of the request. The cause is logged, not shown."""
+
+    code = "inference_failed"
+
+    def __init__(self, message: str = "the model failed on every ad of this request") -> None:
+        super().__init__(message)
+
+
+class StartupError(Exception):
+    """The service must not start. Printed as one line; exit code 1."""
+
+
+class UnknownSetting(StartupError):
+    """An environment variable with our prefix that no setting reads."""
+
+    def __init__(self, name: str, suggestion: str | None) -> None:
+        hint = f"; did you mean {suggestion}?" if suggestion else ""
+        super().__init__(f"unknown setting {name}{hint}")
+
+
+class InvalidSetting(StartupError):
+    """A setting has a value that cannot work; the message names it and the reason."""
+
+
+class BundleMissing(StartupError):
+    """There is no bundle at the path."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"no bundle at {path}: it holds no manifest.json; "
+            "build one with `python -m model_export export --out DIR`"
+        )
+
+
+class BundleCorrupt(StartupError):
+    """A file of the bundle is absent, unreadable or not the one that was exported."""
+
+
+class BundleIncompatible(StartupError):
+    """The bundle is sound but not for this service: what it needs against what there is."""
+
+
+class ProviderUnavailable(StartupError):
+    """The execution provider asked for is not there; there is no silent fall to the CPU."""
+
+    def __init__(self, asked: str, available: Sequence[str]) -> None:
+        super().__init__(
+            f"execution provider {asked} is not available, there are: {', '.join(available)}; "
+            "install the extra that has it (serve-gpu for CUDA) or ask for another"
+        )
+
+
+class GoldenMismatch(StartupError):
+    """The golden pairs get other logits here than at export: scores could not be trusted."""
+
+    def __init__(self, worst: float, tolerance: float) -> None:
+        super().__init__(
+            f"golden pairs differ by up to {worst:.4g} in logit from the export "
+            f"(tolerance {tolerance:g}): this machine computes the model differently"
+        )

@@ -1,0 +1,1 @@
+"""From text to scores with a bundle. Needs no server; the export measures through it."""

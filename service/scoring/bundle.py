@@ -1,0 +1,159 @@
+"""Opening a bundle: the folder that holds a model and all facts about it.
+
+Usable with no server: the export measures parity through the same classes that serve.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from service.domain import Ad
+from service.errors import BundleCorrupt, BundleIncompatible, BundleMissing, GoldenMismatch
+from service.scoring.ad_template import AdTemplate
+from service.scoring.bulk import bulk_logits
+from service.scoring.calibration import Scores, to_scores
+from service.scoring.encoding import EncodedPair, PairEncoder
+from service.scoring.manifest import SCHEMA_VERSION, Manifest
+from service.scoring.onnx_model import OnnxModel
+
+MANIFEST_FILE = "manifest.json"
+MODEL_FILE = "model.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+GOLDEN_FILE = "golden_pairs.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A model ready to score: its facts, its encoder and its session."""
+
+    manifest: Manifest
+    encoder: PairEncoder
+    template: AdTemplate
+    model: OnnxModel
+    path: Path
+
+    def encode(self, query: str, ads: Sequence[Ad]) -> list[EncodedPair]:
+        """Render each ad by the model's template and encode it against the query."""
+        return self.encoder.encode(query, [self.template.render(ad) for ad in ads])
+
+    def to_scores(self, logits: NDArray[np.float32]) -> Scores:
+        """Calibrated scores of (n, k) logits."""
+        return to_scores(logits, self.manifest.head, self.manifest.score_calibration)
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of the bundle at `path`.
+
+    Raises:
+        BundleMissing: There is no manifest.
+        BundleCorrupt: It is not JSON, or not a manifest of the version that it states.
+        BundleIncompatible: It has a schema version that this service does not know.
+    """
+    file = path / MANIFEST_FILE
+    if not file.is_file():
+        raise BundleMissing(path)
+    try:
+        fields = json.loads(file.read_text(encoding="utf-8"))
+        stated = fields["schema_version"]
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise BundleCorrupt(f"{file} is not a manifest: {error!r}") from error
+    if stated != SCHEMA_VERSION:
+        raise BundleIncompatible(
+            f"{file} has schema version {stated}, this service reads {SCHEMA_VERSION}; "
+            "export the model again or deploy the matching service"
+        )
+    try:
+        return Manifest.model_validate(fields)
+    except ValidationError as error:
+        raise BundleCorrupt(f"{file} is not a valid manifest: {error}") from error
+
+
+def open_bundle(path: Path, provider: str = "cpu") -> Bundle:
+    """Check and open a bundle.
+
+    Raises:
+        BundleMissing: No bundle there.
+        BundleCorrupt: A file is absent or its hash differs; says which, expected and actual.
+        BundleIncompatible: Another schema version, or tokenizer or graph do not fit the manifest.
+        ProviderUnavailable: The execution provider is not there.
+    """
+    manifest = read_manifest(path)
+    _check_files(path, manifest)
+    inputs = manifest.inputs
+    try:
+        encoder = PairEncoder.from_file(path / TOKENIZER_FILE, inputs.max_length_tokens)
+        template = AdTemplate(inputs.ad_text.fields, inputs.ad_text.separator)
+    except ValueError as error:
+        raise BundleIncompatible(f"bundle at {path}: {error}") from error
+    model = OnnxModel(
+        path / MODEL_FILE,
+        provider=provider,
+        n_logits=manifest.head.n_logits,
+        pad_id=inputs.pad_id,
+    )
+    if set(model.input_names) != set(inputs.names):
+        raise BundleIncompatible(
+            f"bundle at {path}: the graph takes {list(model.input_names)}, "
+            f"the manifest says {list(inputs.names)}"
+        )
+    return Bundle(manifest, encoder, template, model, path)
+
+
+def self_test(bundle: Bundle) -> float:
+    """Score the golden pairs and compare with the logits seen at export; also warms the session.
+
+    Returns:
+        Worst absolute difference in logit.
+
+    Raises:
+        GoldenMismatch: It is over the manifest's tolerance, or not a number.
+        BundleCorrupt: The golden file is malformed.
+    """
+    pairs, expected = [], []
+    for query, ad_text, logits in _golden_rows(bundle.path / GOLDEN_FILE):
+        pairs.extend(bundle.encoder.encode(query, [ad_text]))
+        expected.append(logits)
+    actual = bulk_logits(bundle.model, pairs)
+    worst = float(np.abs(actual - np.array(expected)).max())
+    tolerance = bundle.manifest.golden.logit_tolerance
+    if not worst <= tolerance:  # also true for NaN
+        raise GoldenMismatch(worst, tolerance)
+    return worst
+
+
+def _check_files(path: Path, manifest: Manifest) -> None:
+    missing = {MODEL_FILE, TOKENIZER_FILE, GOLDEN_FILE} - set(manifest.files_sha256)
+    if missing:
+        raise BundleCorrupt(f"bundle at {path}: the manifest lists no {', '.join(sorted(missing))}")
+    for name, expected in manifest.files_sha256.items():
+        file = path / name
+        if Path(name).name != name or not file.is_file():
+            raise BundleCorrupt(f"bundle at {path}: file {name} is missing")
+        actual = sha256_of(file)
+        if actual != expected:
+            raise BundleCorrupt(
+                f"bundle at {path}: {name} has sha256 {actual}, the manifest says {expected}"
+            )
+
+
+def _golden_rows(file: Path) -> Iterator[tuple[str, str, list[float]]]:
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            row = json.loads(line)
+            yield row["query"], row["ad_text"], row["logits"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise BundleCorrupt(f"{file} line {number} is not a golden pair: {error!r}") from error

@@ -1,0 +1,172 @@
+"""From text to the model's token ids: `[CLS] query [SEP] ad [SEP]` and its relatives.
+
+The query is tokenized once per request and joined with each ad's ids, instead of once per pair.
+What the tokenizer's post-processor would put around the two sides is learned from it at start-up
+(`PairFrame`), so that every family of encoders is served by the same few lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedPair:
+    """One pair as the model reads it.
+
+    Attributes:
+        ids: (t,) token ids with the special ones.
+        type_ids: (t,) segment of each token: 0 around the query, 1 around the ad for BERT.
+        truncated: Some of the text did not fit.
+    """
+
+    ids: Ids
+    type_ids: Ids
+    truncated: bool
+
+    @property
+    def length_tokens(self) -> int:
+        """Tokens with the special ones; what the pair costs before padding."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class PairFrame:
+    """The special tokens before, between and after the two sides, and all segment ids."""
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+    before_types: tuple[int, ...]
+    between_types: tuple[int, ...]
+    after_types: tuple[int, ...]
+    query_type: int
+    ad_type: int
+
+    @property
+    def n_special_tokens(self) -> int:
+        """Tokens of a pair that are neither query nor ad."""
+        return len(self.before) + len(self.between) + len(self.after)
+
+
+def learn_frame(tokenizer: Tokenizer) -> PairFrame:
+    """Read off what the tokenizer puts around a pair, by letting it encode a known one.
+
+    Raises:
+        ValueError: It changes the two sides' own tokens when it joins them, or cannot make
+            tokens of plain letters at all.
+    """
+    query = tokenizer.encode("a", add_special_tokens=False)
+    ad = tokenizer.encode("b", add_special_tokens=False)
+    n_query, n_ad = len(query.ids), len(ad.ids)
+    joined = tokenizer.encode("a", "b")
+    sequence = joined.sequence_ids  # None at special tokens, else 0 or 1
+    if n_query == 0 or sequence.count(0) != n_query or sequence.count(1) != n_ad or n_ad == 0:
+        raise ValueError("the tokenizer does not join a query and an ad as two segments")
+    query_at, ad_at = sequence.index(0), sequence.index(1)
+    query_end, ad_end = query_at + n_query, ad_at + n_ad
+    if joined.ids[query_at:query_end] != query.ids or joined.ids[ad_at:ad_end] != ad.ids:
+        raise ValueError("the tokenizer's post-processor changes the tokens of the two sides")
+    ids, types = joined.ids, joined.type_ids
+    return PairFrame(
+        before=tuple(ids[:query_at]),
+        between=tuple(ids[query_end:ad_at]),
+        after=tuple(ids[ad_end:]),
+        before_types=tuple(types[:query_at]),
+        between_types=tuple(types[query_end:ad_at]),
+        after_types=tuple(types[ad_end:]),
+        query_type=types[query_at],
+        ad_type=types[ad_at],
+    )
+
+
+def fit_lengths(n_query: int, n_ad: int, room_tokens: int) -> tuple[int, int]:
+    """How many tokens of the query and of the ad are kept.
+
+    The ad is cut first, from its end, down to half of the room; only a query longer than the
+    other half gives way too. So neither side ever vanishes.
+
+    Args:
+        n_query: Tokens of the query.
+        n_ad: Tokens of the ad.
+        room_tokens: Tokens that the model takes, less the special ones.
+
+    Returns:
+        (query tokens kept, ad tokens kept), together at most `room_tokens`.
+    """
+    if n_query + n_ad <= room_tokens:
+        return n_query, n_ad
+    keep_query = min(n_query, max(room_tokens - n_ad, room_tokens // 2))
+    return keep_query, min(n_ad, room_tokens - keep_query)
+
+
+class PairEncoder:
+    """Turns one query and its ads into encoded pairs, by the model's own tokenizer.
+
+    Special tokens spelled out in a text ("[SEP]") are treated as text: an ad cannot end its own
+    segment or pose as the query.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_length_tokens: int) -> None:
+        """Take over the tokenizer: its own truncation and padding are switched off.
+
+        Args:
+            tokenizer: A fast tokenizer with the pair post-processor of its model.
+            max_length_tokens: Longest pair that the model was trained or allowed to read.
+
+        Raises:
+            ValueError: The tokenizer cannot join pairs, or leaves no room for both sides.
+        """
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True
+        self._tokenizer = tokenizer
+        self._frame = learn_frame(tokenizer)
+        self._room_tokens = max_length_tokens - self._frame.n_special_tokens
+        if self._room_tokens < 2:
+            raise ValueError(f"max length {max_length_tokens} leaves no room for a query and an ad")
+        self.max_length_tokens = max_length_tokens
+
+    @classmethod
+    def from_file(cls, path: Path, max_length_tokens: int) -> PairEncoder:
+        """An encoder from a `tokenizer.json`.
+
+        Raises:
+            ValueError: The file is not a tokenizer, or not one for pairs.
+        """
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare Exception on a bad file
+            raise ValueError(f"{path.name} is not a tokenizer: {error}") from error
+        return cls(tokenizer, max_length_tokens)
+
+    def encode(self, query: str, ads: Sequence[str]) -> list[EncodedPair]:
+        """Encode each ad against the query; order is kept. The texts may be of any length."""
+        query_ids = self._tokenizer.encode(query, add_special_tokens=False).ids
+        encodings = self._tokenizer.encode_batch_fast(list(ads), add_special_tokens=False)
+        return [self._join(query_ids, encoding.ids) for encoding in encodings]
+
+    def _join(self, query_ids: list[int], ad_ids: list[int]) -> EncodedPair:
+        frame = self._frame
+        n_query, n_ad = fit_lengths(len(query_ids), len(ad_ids), self._room_tokens)
+        ids = [*frame.before, *query_ids[:n_query], *frame.between, *ad_ids[:n_ad], *frame.after]
+        type_ids = [
+            *frame.before_types,
+            *([frame.query_type] * n_query),
+            *frame.between_types,
+            *([frame.ad_type] * n_ad),
+            *frame.after_types,
+        ]
+        return EncodedPair(
+            ids=np.array(ids, dtype=np.int64),
+            type_ids=np.array(type_ids, dtype=np.int64),
+            truncated=n_query < len(query_ids) or n_ad < len(ad_ids),
+        )

@@ -1,0 +1,83 @@
+"""The facts of a model, as written into a bundle's `manifest.json`.
+
+Written by `model_export.write_bundle`, read by `service.scoring.bundle`. Fields are added with a
+default or with a new `SCHEMA_VERSION`; the loader refuses a version that it does not know.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.scoring.calibration import Head, ScoreCalibration
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class ModelIdentity(_Record):
+    """Which model this is. `version` is derived from the content, so it never lies."""
+
+    name: str
+    version: str
+    architecture: str
+    source: str
+    source_sha256: str
+
+
+class AdText(_Record):
+    """How an ad's fields become text; see `service.scoring.ad_template`."""
+
+    fields: tuple[str, ...]
+    separator: str
+
+
+class Inputs(_Record):
+    """What the graph is fed, and how long a pair may be.
+
+    The truncation rule is `service.scoring.encoding.fit_lengths`.
+    """
+
+    names: tuple[str, ...]
+    max_length_tokens: int = Field(ge=8)
+    pad_id: int = Field(ge=0)
+    truncation: Literal["ad_end_first"] = "ad_end_first"
+    ad_text: AdText
+
+
+class Precision(_Record):
+    """Number format of the weights, the recipe behind it and where it was checked."""
+
+    weights: Literal["fp32", "int8"]
+    recipe: str
+    checked_on: str
+
+
+class Golden(_Record):
+    """Reference pairs: the start-up self-test allows this much difference in logit."""
+
+    n_pairs: int = Field(ge=1)
+    logit_tolerance: float = Field(gt=0)
+
+
+class Manifest(_Record):
+    """All facts of a bundle. `parity` and `quality` are the figures measured at export."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    model: ModelIdentity
+    head: Head
+    inputs: Inputs
+    precision: Precision
+    score_calibration: ScoreCalibration
+    golden: Golden
+    parity: dict[str, Any]
+    quality: dict[str, Any]
+    score_histogram: tuple[float, ...] = Field(
+        description="Share of reference pairs in each of ten equal bins of the score."
+    )
+    tool_versions: dict[str, str]
+    files_sha256: dict[str, str]

@@ -1,0 +1,138 @@
+"""What an operator may change without exporting the model again.
+
+Every field is a command-line option (`--max-batch-pairs`) and an environment variable
+(`ADREL_MAX_BATCH_PAIRS`); the option wins. Facts about the model live in the bundle's manifest.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict
+
+from service.errors import InvalidSetting, UnknownSetting
+
+ENV_PREFIX = "ADREL_"
+
+
+class Settings(BaseSettings):
+    """Serve a bundle over HTTP. Every option is also an environment variable: ADREL_PORT=8080."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        cli_prog_name="python -m service",
+        cli_kebab_case=True,
+        cli_hide_none_type=True,
+        cli_avoid_json=True,
+    )
+
+    bundle: Path = Path("bundles/default")
+    """Folder of the bundle to serve."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. Loopback by default: put a proxy or a pod network in front."""
+
+    port: int = Field(default=8000, ge=0, le=65535)
+    """TCP port; 0 takes a free one and says which."""
+
+    provider: Literal["cpu", "cuda"] = "cpu"
+    """ONNX Runtime execution provider. The start fails where it is not available."""
+
+    workers: int = Field(default=0, ge=0)
+    """Batches that run at once, one thread each. 0: as many as cores (affinity and cgroup quota)
+    on the CPU, 2 on a GPU. More than cores buys nothing and costs latency."""
+
+    max_batch_pairs: PositiveInt = 8
+    """Most pairs in a batch. On CPU threads more only delays others; on a GPU use 64 or more."""
+
+    max_batch_tokens: PositiveInt = 4096
+    """Most padded tokens in a batch (pairs x longest). Bounds memory and the time of one batch."""
+
+    max_padding_ratio: float = Field(default=0.1, ge=0, lt=1)
+    """Most padding in a batch, as a share. Smaller wastes less, larger makes fuller batches."""
+
+    max_queue_pairs: PositiveInt = 4096
+    """Pairs that may wait. Beyond it requests are refused with 429 instead of answered late."""
+
+    max_ads_per_request: PositiveInt = 512
+    """Ads that one request may carry."""
+
+    max_body_bytes: PositiveInt = 1_048_576
+    """Request body ceiling. Also bounds the time that tokenizing one request can take."""
+
+    default_timeout_ms: PositiveFloat = 10_000
+    """Time for a request that names no `timeout_ms`. Auctions should name theirs."""
+
+    max_timeout_ms: PositiveFloat = 60_000
+    """Longest `timeout_ms` that a request may name."""
+
+    drain_timeout_s: PositiveFloat = 10
+    """After a stop signal, time to finish what was accepted. Keep it under the orchestrator's."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe log lines to write."""
+
+    @model_validator(mode="after")
+    def _default_is_within_the_ceiling(self) -> Self:
+        if self.default_timeout_ms > self.max_timeout_ms:
+            raise ValueError(
+                f"default_timeout_ms is {self.default_timeout_ms:g}, over "
+                f"max_timeout_ms {self.max_timeout_ms:g}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _one_request_fits_the_queue(self) -> Self:
+        if self.max_ads_per_request > self.max_queue_pairs:
+            raise ValueError(
+                f"max_ads_per_request is {self.max_ads_per_request}, over max_queue_pairs "
+                f"{self.max_queue_pairs}: the largest request could never be admitted"
+            )
+        return self
+
+
+def load_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
+    """Settings from the command line, then the environment, then the defaults.
+
+    Args:
+        argv: Arguments after the program's name. `--help` prints and exits.
+        environ: The process environment; only checked for unknown names, since
+            pydantic-settings reads the real one itself.
+
+    Raises:
+        UnknownSetting: An `ADREL_` variable that no field reads.
+        InvalidSetting: A value that cannot work; names the field.
+    """
+    _refuse_unknown_variables(environ)
+    try:
+        return Settings(_cli_settings_source=_cli_source(argv))
+    except ValidationError as error:
+        raise InvalidSetting(_describe(error)) from error
+
+
+def _cli_source(argv: Sequence[str]) -> CliSettingsSource[object]:
+    return CliSettingsSource(Settings, cli_parse_args=list(argv))
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    known = [ENV_PREFIX + name.upper() for name in Settings.model_fields]
+    for name in sorted(environ):
+        if name.upper().startswith(ENV_PREFIX) and name.upper() not in known:
+            nearest = difflib.get_close_matches(name.upper(), known, n=1)
+            raise UnknownSetting(name, nearest[0] if nearest else None)
+
+
+def _describe(error: ValidationError) -> str:
+    faults = []
+    for fault in error.errors(include_url=False):
+        name = ".".join(str(part) for part in fault["loc"])
+        shown = f" (got {fault['input']!r})" if name else ""
+        faults.append(f"{name + ': ' if name else ''}{fault['msg']}{shown}")
+    return "; ".join(faults)

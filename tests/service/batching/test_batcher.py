@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from service.batching.batcher import BatchDone, Batcher
+from service.batching.pair_queue import PendingRequest
+from service.batching.planner import BatchLimits
+from service.domain import PairStatus, Priority
+from service.errors import NotReady, QueueFull
+from tests.fakes import FakeClock, FakeModel, FakePair, until
+
+pytestmark = pytest.mark.anyio
+
+LIMITS = BatchLimits(max_pairs=4, max_padded_tokens=1000, max_padding_ratio=0.1)
+FAR_S = 1e6
+
+
+class Bench:
+    """A batcher with one worker, a fake model and a fake clock."""
+
+    def __init__(self) -> None:
+        self.clock, self.model = FakeClock(), FakeModel()
+        self.done: list[BatchDone] = []
+        self.batcher: Batcher[FakePair] = Batcher(
+            self.model,
+            LIMITS,
+            workers=1,
+            max_waiting_pairs=50,
+            clock=self.clock,
+            on_batch=self.done.append,
+        )
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    made = Bench()
+    yield made
+    made.model.release()
+    await made.batcher.drain(timeout_s=30)
+
+
+def auction(bench: Bench, pairs: list[FakePair], deadline_s: float = FAR_S) -> PendingRequest:
+    return bench.batcher.submit(pairs, deadline_s, Priority.AUCTION)
+
+
+async def test_each_pair_gets_its_own_logit_whatever_the_order_of_the_batches(bench: Bench) -> None:
+    pairs = [FakePair(length_tokens=10 + 7 * (i % 5), logit=float(i)) for i in range(23)]
+    request = auction(bench, pairs)
+    await request.done
+    assert [logits.item() for logits in request.logits if logits is not None] == [float(i) for i in range(23)]
+    assert set(request.statuses) == {PairStatus.OK}
+
+
+async def test_an_idle_worker_starts_at_once_and_never_waits_for_company(bench: Bench) -> None:
+    bench.model.hold()
+    auction(bench, [FakePair(10)])
+    assert bench.batcher.running_batches == 1
+    assert bench.batcher.queued_pairs == 0
+
+
+async def test_pairs_of_several_requests_that_wait_share_the_next_batch(bench: Bench) -> None:
+    bench.model.hold()
+    first = auction(bench, [FakePair(10)])
+    others = [auction(bench, [FakePair(10, logit=float(i))]) for i in range(3)]
+    bench.model.release()
+    for request in (first, *others):
+        await request.done
+    assert [len(batch) for batch in bench.model.batches] == [1, 3]
+
+
+async def test_a_failing_batch_fails_its_own_pairs_and_nothing_else(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.model.fail_on = lambda pairs: any(pair.logit == 13 for pair in pairs)
+    with caplog.at_level(logging.ERROR):
+        bad = auction(bench, [FakePair(10, logit=13.0)])
+        good = auction(bench, [FakePair(100, logit=1.0)])
+        await bad.done
+        await good.done
+    assert bad.statuses == [PairStatus.FAILED]
+    assert good.statuses == [PairStatus.OK]
+    assert "told to fail" in caplog.text
+    assert [batch.failed for batch in bench.done] == [True, False]
+
+
+async def test_a_model_that_returns_too_few_rows_fails_the_batch_and_not_the_loop(
+    bench: Bench,
+) -> None:
+    bench.model.rows_short = 1
+    assert await settled(bench, [FakePair(10), FakePair(10)]) == [PairStatus.FAILED] * 2
+    bench.model.rows_short = 0
+    assert await settled(bench, [FakePair(10)]) == [PairStatus.OK]
+
+
+async def test_a_logit_that_is_not_finite_fails_only_its_own_pair(bench: Bench) -> None:
+    pairs = [FakePair(10, logit=1.0), FakePair(10, logit=float("nan")), FakePair(10, logit=2.0)]
+    statuses = await settled(bench, pairs)
+    assert statuses == [PairStatus.OK, PairStatus.FAILED, PairStatus.OK]
+
+
+async def settled(bench: Bench, pairs: list[FakePair]) -> list[PairStatus]:
+    request = auction(bench, pairs)
+    await request.done
+    return request.statuses
+
+
+async def test_pairs_whose_deadline_passes_in_the_queue_never_run(bench: Bench) -> None:
+    bench.model.hold()
+    running = auction(bench, [FakePair(10)])
+    late = auction(bench, [FakePair(10, logit=5.0)] * 2, deadline_s=bench.clock.now_s() + 1)
+    bench.clock.advance(2)
+    bench.model.release()
+    await running.done
+    await late.done
+    assert late.statuses == [PairStatus.DEADLINE] * 2
+    assert [len(batch) for batch in bench.model.batches] == [1]
+
+
+async def test_pairs_of_a_caller_that_has_gone_never_run(bench: Bench) -> None:
+    bench.model.hold()
+    running = auction(bench, [FakePair(10)])
+    gone = auction(bench, [FakePair(10)] * 3)
+    gone.close()
+    bench.model.release()
+    await running.done
+    await until(lambda: bench.batcher.running_batches == 0)
+    assert [len(batch) for batch in bench.model.batches] == [1]
+    assert bench.batcher.queued_pairs == 0
+
+
+async def test_a_full_queue_refuses_and_keeps_nothing_of_the_request(bench: Bench) -> None:
+    bench.model.hold()
+    auction(bench, [FakePair(10)])
+    auction(bench, [FakePair(10)] * 49)
+    with pytest.raises(QueueFull):
+        auction(bench, [FakePair(10)] * 2)
+    assert bench.batcher.queued_pairs == 49
+
+
+async def test_draining_finishes_what_was_accepted_and_takes_no_more(bench: Bench) -> None:
+    bench.model.hold()
+    requests = [auction(bench, [FakePair(10)] * 6) for _ in range(3)]
+    drain = asyncio.ensure_future(bench.batcher.drain(timeout_s=60))
+    await until(lambda: bench.batcher._drained is not None)
+    with pytest.raises(NotReady):
+        auction(bench, [FakePair(10)])
+    bench.model.release()
+    assert await drain == 0
+    assert all(request.statuses == [PairStatus.OK] * 6 for request in requests)
+
+
+async def test_draining_gives_up_when_its_time_is_over_and_says_how_much_was_cut(
+    bench: Bench,
+) -> None:
+    bench.model.hold()
+    auction(bench, [FakePair(10)])
+    auction(bench, [FakePair(10)] * 5)
+    drain = asyncio.ensure_future(bench.batcher.drain(timeout_s=3))
+    await until(lambda: bool(bench.clock.timers))
+    bench.clock.advance(3)
+    assert await drain == 5
+
+
+async def test_a_finished_batch_tells_its_size_and_its_padding(bench: Bench) -> None:
+    request = auction(bench, [FakePair(19), FakePair(20)])
+    await request.done
+    await until(lambda: bool(bench.done))
+    (batch,) = bench.done
+    assert (batch.n_pairs, batch.tokens, batch.padded_tokens) == (2, 39, 40)
