@@ -122,11 +122,12 @@ def _cli_source(argv: Sequence[str]) -> CliSettingsSource[object]:
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    known = [ENV_PREFIX + name.upper() for name in Settings.model_fields]
-    for name in sorted(environ):
-        if name.upper().startswith(ENV_PREFIX) and name.upper() not in known:
-            nearest = difflib.get_close_matches(name.upper(), known, n=1)
-            raise UnknownSetting(name, nearest[0] if nearest else None)
+    known = [name.upper() for name in Settings.model_fields]
+    for variable in sorted(environ):
+        name = variable.upper().removeprefix(ENV_PREFIX)
+        if variable.upper().startswith(ENV_PREFIX) and name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            raise UnknownSetting(variable, ENV_PREFIX + nearest[0] if nearest else None)
 
 
 def _describe(error: ValidationError) -> str:

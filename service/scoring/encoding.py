@@ -64,10 +64,13 @@ def learn_frame(tokenizer: Tokenizer) -> PairFrame:
         ValueError: It changes the two sides' own tokens when it joins them, or cannot make
             tokens of plain letters at all.
     """
-    query = tokenizer.encode("a", add_special_tokens=False)
-    ad = tokenizer.encode("b", add_special_tokens=False)
+    try:
+        query = tokenizer.encode("a", add_special_tokens=False)
+        ad = tokenizer.encode("b", add_special_tokens=False)
+        joined = tokenizer.encode("a", "b")
+    except Exception as error:  # the library raises bare Exception
+        raise ValueError(f"the tokenizer makes no tokens of plain letters: {error}") from error
     n_query, n_ad = len(query.ids), len(ad.ids)
-    joined = tokenizer.encode("a", "b")
     sequence = joined.sequence_ids  # None at special tokens, else 0 or 1
     if n_query == 0 or sequence.count(0) != n_query or sequence.count(1) != n_ad or n_ad == 0:
         raise ValueError("the tokenizer does not join a query and an ad as two segments")
@@ -75,6 +78,8 @@ def learn_frame(tokenizer: Tokenizer) -> PairFrame:
     query_end, ad_end = query_at + n_query, ad_at + n_ad
     if joined.ids[query_at:query_end] != query.ids or joined.ids[ad_at:ad_end] != ad.ids:
         raise ValueError("the tokenizer's post-processor changes the tokens of the two sides")
+    if query_end > ad_at:
+        raise ValueError("the tokenizer puts the second text before the first")
     ids, types = joined.ids, joined.type_ids
     return PairFrame(
         before=tuple(ids[:query_at]),

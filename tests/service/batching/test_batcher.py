@@ -51,7 +51,9 @@ async def test_each_pair_gets_its_own_logit_whatever_the_order_of_the_batches(be
     pairs = [FakePair(length_tokens=10 + 7 * (i % 5), logit=float(i)) for i in range(23)]
     request = auction(bench, pairs)
     await request.done
-    assert [logits.item() for logits in request.logits if logits is not None] == [float(i) for i in range(23)]
+    assert [logits.item() for logits in request.logits if logits is not None] == [
+        float(i) for i in range(23)
+    ]
     assert set(request.statuses) == {PairStatus.OK}
 
 

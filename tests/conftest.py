@@ -1,0 +1,46 @@
+"""Bundles that tests of both halves share. torch is imported only by tests that need one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.tiny_models import write_bert
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_network() -> Iterator[None]:
+    """A test that would download something fails at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        yield
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small BERT sequence classifier."""
+    return write_bert(tmp_path_factory.mktemp("checkpoint") / "tiny")
+
+
+def _export(checkpoint: Path, out: Path, precision: Literal["fp32", "int8"]) -> Path:
+    from model_export.checkpoint import load_checkpoint
+    from model_export.export import export_bundle
+
+    loaded = load_checkpoint(str(checkpoint), None, None)
+    export_bundle(loaded, precision, out, report=lambda _: None)
+    return out
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle_fp32(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of the small model, unquantized."""
+    return _export(tiny_checkpoint, tmp_path_factory.mktemp("fp32") / "bundle", "fp32")
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle_int8(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of the small model in row-wise int8."""
+    return _export(tiny_checkpoint, tmp_path_factory.mktemp("int8") / "bundle", "int8")

@@ -1,0 +1,260 @@
+"""The product as its users meet it: a real process, a real bundle, real HTTP."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.end_to_end.running_service import ROOT, RunningService, environment, running
+
+WORDS = "red blue shoe bag cheap run fast a b c d e f".split()  # noqa: SIM905  # reads better
+
+
+@pytest.fixture(scope="module")
+def service(tiny_bundle_int8: Path) -> Iterator[RunningService]:
+    with running(tiny_bundle_int8, "--max-body-bytes", "50000") as started:
+        yield started
+
+
+def ads(*texts: str) -> list[dict[str, str]]:
+    return [{"id": f"ad-{i}", "text": text} for i, text in enumerate(texts)]
+
+
+def test_each_ad_gets_a_score_in_order_with_its_own_id(service: RunningService) -> None:
+    body = {
+        "query": "red shoe",
+        "ads": [
+            {"id": "B", "title": "cheap red shoe", "description": "run fast"},
+            {"id": "A", "text": "blue bag"},
+        ],
+        "request_id": "auction-7",
+        "min_score": 0,
+    }
+    response = service.score(body)
+    answer = response.json()
+    assert response.status_code == 200
+    assert response.headers["X-Request-Id"] == answer["request_id"] == "auction-7"
+    assert [ad["id"] for ad in answer["scores"]] == ["B", "A"]
+    assert all(0 < ad["score"] < 1 and ad["status"] == "ok" for ad in answer["scores"])
+    assert all(ad["eligible"] is True for ad in answer["scores"])
+    assert answer["model"] == {
+        key: service.client.get("/v1/model").json()["model"][key] for key in ("name", "version")
+    }
+    timing = answer["timing_ms"]
+    assert sum(timing[s] for s in ("encode", "queue", "inference")) == pytest.approx(
+        timing["total"], abs=0.01
+    )
+
+
+def test_answers_and_errors_are_what_the_openapi_document_promises(service: RunningService) -> None:
+    document = service.client.get("/openapi.json").json()
+    responses = document["paths"]["/v1/score"]["post"]["responses"]
+    bodies: list[dict[str, Any]] = [
+        {"query": "red", "ads": ads("shoe"), "min_score": 0.5},
+        {"query": "", "ads": ads("shoe")},
+    ]
+    for body in bodies:
+        response = service.score(body)
+        promised = responses[str(response.status_code)]["content"]["application/json"]["schema"]
+        jsonschema.validate(response.json(), {**promised, "components": document["components"]})
+    request = document["paths"]["/v1/score"]["post"]["requestBody"]["content"]["application/json"]
+    wanted = {**request["schema"], "components": document["components"]}
+    jsonschema.validate(bodies[0], wanted)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"query": "red"}, wanted)
+
+
+def test_a_pair_scores_the_same_alone_and_in_any_traffic(service: RunningService) -> None:
+    rng = random.Random(5)  # noqa: S311  # a fixed sequence is wanted
+    texts = [" ".join(rng.choices(WORDS, k=rng.randint(1, 40))) for _ in range(120)]
+    alone = {
+        text: service.score({"query": "red shoe", "ads": ads(text)}).json()["scores"][0]["score"]
+        for text in texts
+    }
+    assert len(set(alone.values())) > 60, "the model is too dull to tell pairs apart"
+
+    def mixed(seed: int) -> list[tuple[str, float]]:
+        chosen = random.Random(seed).sample(texts, 30)  # noqa: S311
+        scored = service.score({"query": "red shoe", "ads": ads(*chosen)}).json()["scores"]
+        return [(text, ad["score"]) for text, ad in zip(chosen, scored, strict=True)]
+
+    with ThreadPoolExecutor(8) as executor:
+        for answer in executor.map(mixed, range(24)):
+            assert answer == [(text, alone[text]) for text, _ in answer]
+
+
+def test_batches_form_across_requests(service: RunningService) -> None:
+    batches = service.metric("adrel_batch_pairs_count")
+    pairs = service.metric("adrel_batch_pairs_sum")
+    body = {"query": "red", "ads": ads("shoe bag")}
+    with ThreadPoolExecutor(16) as executor:
+        answers = list(executor.map(lambda _: service.score(body).status_code, range(200)))
+    assert set(answers) == {200}
+    assert service.metric("adrel_batch_pairs_sum") - pairs == 200
+    assert service.metric("adrel_batch_pairs_count") - batches < 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "message"),
+    [
+        ({"query": "  ", "ads": ads("x")}, 422, "invalid_request", "query: must not be empty"),
+        ({"ads": ads("x")}, 422, "invalid_request", "query: Field required"),
+        ({"query": "q", "ads": []}, 422, "invalid_request", "ads: List should have at least 1"),
+        ({"query": "q"}, 422, "invalid_request", "ads: Field required"),
+        ({"query": "q", "ads": ads(*["x"] * 513)}, 422, "too_many_ads", "got 513, the limit is 512"),
+        ({"query": "q", "ads": [{"id": "1"}]}, 422, "invalid_request", "ads[0]: an ad needs"),
+        ({"query": "q", "ads": [{"id": "1", "text": " "}]}, 422, "invalid_request", "ads[0]: an"),
+        ({"query": "q", "ads": [{"id": 1, "text": "x"}]}, 422, "invalid_request", "ads[0].id: "),
+        ({"query": "q", "ads": [{"id": "1", "titel": "x"}]}, 422, "invalid_request", "ads[0].titel"),
+        ({"query": "q", "ads": [{"id": "1", "text": "x", "title": "y"}]}, 422, "invalid_request",
+         "ads[0]: give either text, or title"),
+        ({"query": 7, "ads": ads("x")}, 422, "invalid_request", "query: Input should be a valid str"),
+        ({"query": "q", "ads": ads("x"), "timeout_ms": 0}, 422, "invalid_request", "timeout_ms: "),
+        ({"query": "q", "ads": ads("x"), "timeout_ms": "5"}, 422, "invalid_request", "timeout_ms: "),
+        ({"query": "q", "ads": ads("x"), "timeout_ms": 60001}, 422, "invalid_request",
+         "timeout_ms: got 60001, the limit is 60000"),
+        ({"query": "q", "ads": ads("x"), "min_score": 1.5}, 422, "invalid_request", "min_score: "),
+        ({"query": "q", "ads": ads("x"), "priority": "vip"}, 422, "invalid_request", "priority: "),
+        ({"query": "q", "ads": ads("x"), "request_id": "a\nb"}, 422, "invalid_request", "request_id"),
+        ([1, 2], 422, "invalid_request", "body: "),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_with_the_field_and_the_limit(
+    service: RunningService,
+    body: Any,
+    status: int,
+    code: str,
+    message: str,  # noqa: ANN401
+) -> None:
+    pairs_before = service.metric("adrel_batch_pairs_sum")
+    response = service.score(body)
+    assert response.status_code == status
+    error = response.json()["error"]
+    assert error["code"] == code
+    assert message in error["message"]
+    assert service.metric("adrel_batch_pairs_sum") == pairs_before
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "code"),
+    [
+        (b'{"query": ', {"content-type": "application/json"}, 422, "invalid_request"),
+        (b"", {"content-type": "application/json"}, 422, "invalid_request"),
+        (b'{"query": "\xff"}', {"content-type": "application/json"}, 422, "invalid_request"),
+        (b'{"query": "\\ud800", "ads": [{"id": "1", "text": "x"}]}',
+         {"content-type": "application/json"}, 422, "invalid_request"),
+        (b'{"query": "q", "ads": [{"id": "1", "text": "x"}], "timeout_ms": NaN}',
+         {"content-type": "application/json"}, 422, "invalid_request"),
+        (b"{}", {"content-type": "text/plain"}, 415, "unsupported_media_type"),
+        (b"{}", {}, 415, "unsupported_media_type"),
+        (b" " * 50001, {"content-type": "application/json"}, 413, "body_too_large"),
+    ],
+)  # fmt: skip
+def test_a_body_that_is_not_our_json_is_refused(
+    service: RunningService, content: bytes, headers: dict[str, str], status: int, code: str
+) -> None:
+    response = service.client.post("/v1/score", content=content, headers=headers)
+    assert response.status_code == status
+    assert response.json()["error"]["code"] == code
+
+
+def test_a_body_of_unknown_length_is_read_no_further_than_the_limit(
+    service: RunningService,
+) -> None:
+    chunks = iter([b" " * 30000] * 3)
+    headers = {"content-type": "application/json"}
+    response = service.client.post("/v1/score", content=chunks, headers=headers)
+    assert response.status_code == 413
+
+
+def test_over_long_text_is_scored_truncated_flagged_and_counted(service: RunningService) -> None:
+    before = service.metric("adrel_truncated_pairs_total")
+    body = {"query": "red", "ads": ads("shoe " * 1000, "shoe")}
+    scores = service.score(body).json()["scores"]
+    assert scores[0]["truncated"] is True
+    assert "truncated" not in scores[1]
+    assert service.metric("adrel_truncated_pairs_total") == before + 1
+
+
+def test_a_timeout_that_cannot_be_met_is_answered_and_counted(service: RunningService) -> None:
+    body = {"query": "red", "ads": ads(*["shoe bag " * 20] * 100), "timeout_ms": 0.001}
+    response = service.score(body)
+    assert response.status_code == 504
+    assert response.json()["error"]["code"] == "deadline_exceeded"
+    assert service.metric('adrel_pairs_total{status="deadline"}') >= 100
+
+
+def test_probes_say_live_and_ready_and_the_model_states_its_figures(
+    service: RunningService,
+) -> None:
+    assert service.client.get("/livez").json() == {"status": "live"}
+    assert service.client.get("/readyz").json() == {"status": "ready"}
+    model = service.client.get("/v1/model").json()
+    assert model["precision"]["weights"] == "int8"
+    assert model["parity"]["int8"]["batch_spread"] == 0
+    assert service.client.get("/docs").status_code == 200
+
+
+def test_unknown_paths_and_methods_get_our_error_body(service: RunningService) -> None:
+    assert service.client.get("/v2/score").json()["error"]["code"] == "not_found"
+    response = service.client.get("/v1/score")
+    assert response.status_code == 405
+    assert response.headers["allow"] == "POST"
+    assert response.json()["error"]["code"] == "method_not_allowed"
+
+
+def test_a_full_queue_answers_429_with_a_time_to_come_back(tiny_bundle_int8: Path) -> None:
+    limits = ("--max-queue-pairs", "8", "--max-ads-per-request", "8", "--workers", "1")
+    with running(tiny_bundle_int8, *limits) as small:
+        body = {"query": "red", "ads": ads(*["shoe bag " * 20] * 8)}
+        with ThreadPoolExecutor(16) as executor:
+            responses = list(executor.map(lambda _: small.score(body), range(200)))
+        refused = [response for response in responses if response.status_code == 429]
+        assert refused
+        assert {response.status_code for response in responses} == {200, 429}
+        assert int(refused[0].headers["Retry-After"]) >= 1
+        assert small.metric('adrel_shed_total{reason="queue_full"}') == len(refused)
+
+
+def test_a_stop_signal_lets_accepted_requests_finish_and_exits_zero(tiny_bundle_int8: Path) -> None:
+    with running(tiny_bundle_int8, "--workers", "1") as stopping:
+        body = {"query": "red", "ads": ads(*["shoe bag " * 20] * 400)}
+        with ThreadPoolExecutor(1) as executor:
+            answer = executor.submit(stopping.score, body)
+            while stopping.metric("adrel_queue_pairs") == 0 and not answer.done():
+                pass
+            stopping.process.send_signal(signal.SIGTERM)
+            assert {ad["status"] for ad in answer.result().json()["scores"]} == {"ok"}
+        assert stopping.process.wait(timeout=30) == 0
+
+
+def start_fails(*arguments: str, **variables: str) -> str:
+    result = subprocess.run(
+        [sys.executable, "-m", "service", *arguments],
+        cwd=ROOT, env=environment(**variables), capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert len(result.stderr.strip().splitlines()) == 1
+    return result.stderr
+
+
+def test_a_start_that_cannot_work_ends_with_one_line(
+    tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    good = str(tiny_bundle_int8)
+    assert "did you mean ADREL_PORT?" in start_fails("--bundle", good, ADREL_PROT="1")
+    assert "no bundle at" in start_fails("--bundle", str(tmp_path))
+    assert "CUDAExecutionProvider" in start_fails("--bundle", good, "--provider", "cuda")
+    assert "under the model's longest pair" in start_fails(
+        "--bundle", good, "--max-batch-tokens", "8"
+    )

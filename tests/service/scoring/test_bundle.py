@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.domain import Ad
+from service.errors import BundleCorrupt, BundleIncompatible, BundleMissing, GoldenMismatch
+from service.scoring.bundle import open_bundle, read_manifest, self_test, sha256_of
+
+
+@pytest.fixture
+def bundle(tiny_bundle_int8: Path, tmp_path: Path) -> Path:
+    """A copy that a test may damage."""
+    return Path(shutil.copytree(tiny_bundle_int8, tmp_path / "bundle"))
+
+
+def edit_manifest(bundle: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    file = bundle / "manifest.json"
+    fields = json.loads(file.read_text(encoding="utf-8"))
+    change(fields)
+    file.write_text(json.dumps(fields), encoding="utf-8")
+
+
+def test_a_sound_bundle_opens_scores_and_passes_its_self_test(bundle: Path) -> None:
+    opened = open_bundle(bundle)
+    assert self_test(opened) <= opened.manifest.golden.logit_tolerance
+    pairs = opened.encode("red shoe", [Ad("1", title="red shoe"), Ad("2", text="bag")])
+    scores = opened.to_scores(opened.model.logits(pairs))
+    assert ((scores > 0) & (scores < 1)).all()
+
+
+def test_a_folder_without_a_manifest_is_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(BundleMissing, match="model_export export"):
+        open_bundle(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "golden_pairs.jsonl"])
+def test_a_changed_file_is_named_with_both_hashes(bundle: Path, name: str) -> None:
+    expected = read_manifest(bundle).files_sha256[name]
+    with (bundle / name).open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(BundleCorrupt, match=name) as caught:
+        open_bundle(bundle)
+    assert expected in str(caught.value)
+    assert sha256_of(bundle / name) in str(caught.value)
+
+
+def test_a_missing_file_is_named(bundle: Path) -> None:
+    (bundle / "tokenizer.json").unlink()
+    with pytest.raises(BundleCorrupt, match=r"tokenizer\.json is missing"):
+        open_bundle(bundle)
+
+
+def test_a_file_outside_of_the_bundle_is_never_opened(bundle: Path) -> None:
+    edit_manifest(bundle, lambda fields: fields["files_sha256"].update({"../secret": "0" * 64}))
+    (bundle.parent / "secret").write_text("x", encoding="utf-8")
+    with pytest.raises(BundleCorrupt, match="secret is missing"):
+        open_bundle(bundle)
+
+
+def test_a_manifest_that_lists_no_graph_is_refused(bundle: Path) -> None:
+    edit_manifest(bundle, lambda fields: fields["files_sha256"].pop("model.onnx"))
+    with pytest.raises(BundleCorrupt, match=r"lists no model\.onnx"):
+        open_bundle(bundle)
+
+
+def test_another_schema_version_is_refused_with_both_numbers(bundle: Path) -> None:
+    edit_manifest(bundle, lambda fields: fields.update(schema_version=99))
+    with pytest.raises(BundleIncompatible, match=r"99.*reads 1"):
+        open_bundle(bundle)
+
+
+def test_a_manifest_with_a_faulty_field_is_refused_by_its_name(bundle: Path) -> None:
+    edit_manifest(bundle, lambda fields: fields["inputs"].update(max_length_tokens=0))
+    with pytest.raises(BundleCorrupt, match="max_length_tokens"):
+        open_bundle(bundle)
+
+
+def test_a_manifest_that_is_not_json_is_refused(bundle: Path) -> None:
+    (bundle / "manifest.json").write_text("{", encoding="utf-8")
+    with pytest.raises(BundleCorrupt, match="not a manifest"):
+        open_bundle(bundle)
+
+
+def test_inputs_that_the_graph_does_not_take_are_refused(bundle: Path) -> None:
+    edit_manifest(bundle, lambda fields: fields["inputs"].update(names=["input_ids"]))
+    with pytest.raises(BundleIncompatible, match="token_type_ids"):
+        open_bundle(bundle)
+
+
+def test_a_machine_that_computes_other_logits_fails_the_self_test(bundle: Path) -> None:
+    file = bundle / "golden_pairs.jsonl"
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    rows[7]["logits"][0] += 5.0
+    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    digest = sha256_of(file)
+    edit_manifest(bundle, lambda f: f["files_sha256"].update({file.name: digest}))
+    with pytest.raises(GoldenMismatch, match="differ by up to 5"):
+        self_test(open_bundle(bundle))

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from service import cpu
+
+
+@pytest.mark.parametrize(
+    ("quota", "period", "expected"),
+    [("200000", "100000", 2.0), ("150000", "100000", 1.5), ("max", "100000", None),
+     ("-1", "100000", None), ("", "", None)],
+)  # fmt: skip
+def test_a_quota_is_read_in_cores(quota: str, period: str, expected: float | None) -> None:
+    assert cpu.quota_cores(quota, period) == expected
+
+
+@pytest.mark.parametrize(
+    ("affinity_cores", "quota", "expected"),
+    [(8, None, 8), (8, 2.0, 2), (2, 4.0, 2), (8, 1.5, 1), (8, 0.5, 1)],
+)
+def test_the_tighter_limit_counts_in_whole_cores(
+    affinity_cores: int, quota: float | None, expected: int
+) -> None:
+    assert cpu.core_count(affinity_cores, quota) == expected
+
+
+def test_this_process_has_no_more_cores_than_its_affinity_mask() -> None:
+    assert 1 <= cpu.usable_cores() <= len(os.sched_getaffinity(0))
+
+
+def test_a_narrower_affinity_mask_is_obeyed() -> None:
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert cpu.usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,83 @@
+"""The direction of imports is the design; these tests are what keeps it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+FOUNDATION = {"service.domain", "service.errors"}
+MAY_IMPORT = {
+    "service/batching": {*FOUNDATION, "service.clock", "service.batching"},
+    "service/scoring": {*FOUNDATION, "service.scoring"},
+    "service/scorer.py": {*FOUNDATION, "service.clock", "service.batching"},
+    "service/metrics.py": {*FOUNDATION, "service.batching"},
+    "service/api": {
+        *FOUNDATION,
+        "service.clock",
+        "service.metrics",
+        "service.scorer",
+        "service.api",
+    },
+    "service/settings.py": {"service.errors"},
+    "service/domain.py": set(),
+    "service/errors.py": set(),
+    "service/clock.py": set(),
+    "service/cpu.py": set(),
+}
+
+
+def imported_modules(file: Path) -> set[str]:
+    modules = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules.add(node.module)
+    return modules
+
+
+@pytest.mark.parametrize("part", sorted(MAY_IMPORT))
+def test_a_part_imports_only_what_lies_below_it(part: str) -> None:
+    path = ROOT / part
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    assert files
+    for file in files:
+        ours = {name for name in imported_modules(file) if name.split(".")[0] == "service"}
+        allowed = MAY_IMPORT[part]
+        strays = {
+            name for name in ours
+            if not any(name == base or name.startswith(base + ".") for base in allowed)
+        }  # fmt: skip
+        assert not strays, f"{file.relative_to(ROOT)} imports {sorted(strays)}"
+
+
+def test_the_service_never_imports_the_offline_half() -> None:
+    for file in sorted((ROOT / "service").rglob("*.py")):
+        assert not [name for name in imported_modules(file) if name.startswith("model_export")]
+
+
+def test_only_one_module_knows_onnxruntime() -> None:
+    users = [
+        file.name
+        for file in sorted((ROOT / "service").rglob("*.py"))
+        if "onnxruntime" in imported_modules(file)
+    ]
+    assert users == ["onnx_model.py"]
+
+
+def test_importing_the_service_pulls_in_no_training_stack() -> None:
+    code = (
+        "import sys, service.app, service.__main__\n"
+        "banned = ('torch', 'transformers', 'optimum', 'sentence_transformers', 'peft', 'onnx')\n"
+        "print([name for name in banned if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"

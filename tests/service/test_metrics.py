@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.batching.batcher import BatchDone
+from service.domain import AdScore, PairStatus, StageTimes
+from service.metrics import Metrics
+
+ROUTE = "/v1/score"
+
+
+def made() -> Metrics:
+    return Metrics(CollectorRegistry(), [ROUTE], ["ok", "queue_full"])
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def test_every_series_exists_before_the_first_request() -> None:
+    metrics = made()
+    assert value(metrics, "adrel_requests_total", route=ROUTE, outcome="ok") == 0
+    assert value(metrics, "adrel_pairs_total", status="deadline") == 0
+    assert value(metrics, "adrel_shed_total", reason="queue_full") == 0
+    assert value(metrics, "adrel_stage_duration_seconds_count", stage="queue") == 0
+    assert value(metrics, "adrel_request_duration_seconds_count", route=ROUTE) == 0
+
+
+def test_a_batch_is_counted_with_its_padding() -> None:
+    metrics = made()
+    metrics.batch_done(BatchDone(4, tokens=90, padded_tokens=100, inference_s=0.02, failed=False))
+    assert value(metrics, "adrel_batch_pairs_sum") == 4
+    assert value(metrics, "adrel_batch_padded_tokens_sum") == 100
+    padding = value(metrics, "adrel_padding_ratio_sum")
+    assert padding is not None
+    assert round(padding, 6) == 0.1
+    assert value(metrics, "adrel_batch_failures_total") == 0
+
+
+def test_an_answered_request_is_counted_pair_by_pair() -> None:
+    metrics = made()
+    scores = [
+        AdScore("a", 0.9, PairStatus.OK, truncated=True),
+        AdScore("b", None, PairStatus.DEADLINE, truncated=False),
+    ]
+    metrics.request_scored(scores, StageTimes(0.001, 0.002, 0.03, 0.033), slack_s=-0.5)
+    assert value(metrics, "adrel_pairs_total", status="ok") == 1
+    assert value(metrics, "adrel_pairs_total", status="deadline") == 1
+    assert value(metrics, "adrel_truncated_pairs_total") == 1
+    assert value(metrics, "adrel_score_sum") == 0.9
+    assert value(metrics, "adrel_deadline_slack_seconds_bucket", le="0.0") == 1
+
+
+def test_a_refused_request_is_counted_as_shed() -> None:
+    metrics = made()
+    metrics.request_done(ROUTE, "queue_full", 0.001)
+    assert value(metrics, "adrel_requests_total", route=ROUTE, outcome="queue_full") == 1
+    assert value(metrics, "adrel_shed_total", reason="queue_full") == 1
+
+
+def test_the_queue_is_read_when_the_metrics_are_scraped() -> None:
+    metrics = made()
+    waiting = [3]
+    metrics.watch_queue(lambda: waiting[0], lambda: 1)
+    assert value(metrics, "adrel_queue_pairs") == 3
+    waiting[0] = 7
+    assert value(metrics, "adrel_queue_pairs") == 7
+    assert value(metrics, "adrel_batches_in_flight") == 1
+
+
+def test_the_exposition_parses_and_has_no_series_that_answer_no_question() -> None:
+    text = generate_latest(made().registry).decode()
+    names = {
+        sample.name for family in text_string_to_metric_families(text) for sample in family.samples
+    }
+    assert not [name for name in names if name.endswith("_created")]

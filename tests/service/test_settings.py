@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from service.errors import InvalidSetting, UnknownSetting
+from service.settings import Settings, load_settings
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ADREL_PORT", "9001")
+    monkeypatch.setenv("ADREL_MAX_BATCH_PAIRS", "16")
+    settings = load_settings(["--port", "9002", "--bundle", "some/where"], {})
+    assert settings.port == 9002
+    assert settings.max_batch_pairs == 16
+    assert settings.bundle == Path("some/where")
+    assert settings.host == "127.0.0.1"
+
+
+def test_a_misspelt_variable_stops_the_start_with_a_suggestion() -> None:
+    with pytest.raises(UnknownSetting, match="did you mean ADREL_MAX_BATCH_TOKENS"):
+        load_settings([], {"ADREL_MAX_BATCH_TOKEN": "4096"})
+
+
+def test_a_variable_like_none_of_ours_stops_the_start_without_one() -> None:
+    with pytest.raises(UnknownSetting, match=r"unknown setting ADREL_QQQQ$"):
+        load_settings([], {"ADREL_QQQQ": "1"})
+
+
+def test_variables_of_other_programs_are_none_of_our_business() -> None:
+    assert load_settings([], {"PORT": "1", "ADRELIC": "2"}).port == 8000
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("--port", "70000"), ("--workers", "-1"), ("--max-padding-ratio", "1.0"),
+     ("--provider", "tpu"), ("--max-batch-pairs", "many"), ("--default-timeout-ms", "0")],
+)  # fmt: skip
+def test_a_value_that_cannot_work_is_refused_by_name(argument: str, value: str) -> None:
+    with pytest.raises((InvalidSetting, SystemExit)) as caught:
+        load_settings([argument, value], {})
+    if isinstance(caught.value, InvalidSetting):
+        assert argument.removeprefix("--").replace("-", "_") in str(caught.value)
+
+
+def test_settings_that_contradict_each_other_are_refused_with_both_values() -> None:
+    with pytest.raises(InvalidSetting, match=r"90000.*60000"):
+        load_settings(["--default-timeout-ms", "90000"], {})
+    with pytest.raises(InvalidSetting, match=r"512.*100"):
+        load_settings(["--max-queue-pairs", "100"], {})
+
+
+def test_every_setting_says_what_it_trades() -> None:
+    for name, field in Settings.model_fields.items():
+        assert field.description, f"{name} has no description"
+
+
+def test_settings_cannot_be_changed_after_the_start() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().__setattr__("port", 1)  # mypy knows that it cannot be set
