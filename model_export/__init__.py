@@ -1,0 +1,1 @@
+"""Offline half: from a checkpoint to a bundle that proves itself."""

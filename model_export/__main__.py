@@ -1,0 +1,147 @@
+"""Command line of the offline half: finetune, export, evaluate.
+
+python -m model_export export --out bundles/default            the default model
+python -m model_export export --checkpoint DIR_OR_HUB_ID --out DIR
+python -m model_export evaluate --bundle DIR --pairs FILE
+python -m model_export finetune --train FILE --dev FILE --out DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from model_export.errors import ExportError
+from service.errors import StartupError
+
+DEFAULT_ADAPTER = Path(__file__).parent / "default_model"
+DEFAULT_NAME = "adrel-minilm-l6"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        Exit code: 0, or 1 with the reason on stderr.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+    except (ExportError, StartupError) as error:
+        print(f"adrel: {error}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m model_export",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_export(commands.add_parser("export", help="checkpoint -> proven, calibrated bundle"))
+    _add_evaluate(commands.add_parser("evaluate", help="quality of a bundle on labelled pairs"))
+    _add_finetune(commands.add_parser("finetune", help="labelled pairs -> adapter"))
+    return parser
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--checkpoint",
+        metavar="DIR_OR_ID",
+        help="sequence-classification model, a local folder or a hub id; with --adapter, its "
+        "base weights; default: the default model",
+    )
+    add("--adapter", type=Path, metavar="DIR", help="adapter made by finetune")
+    add("--precision", choices=("fp32", "int8"), default="int8", help="default: %(default)s")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the bundle")
+    add("--name", help="model name in answers and metrics; default: from the checkpoint")
+    add("--max-length", type=int, metavar="TOKENS", help="longest pair; default: the checkpoint's")
+    add("--relevant-label", metavar="LABEL", help="two-class heads: the label that means relevant")
+    add(
+        "--calibrate-on",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="labelled pairs (JSONL) for score calibration and quality figures; repeatable",
+    )
+    parser.set_defaults(run=_export)
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
+    parser.add_argument(
+        "--pairs",
+        type=Path,
+        required=True,
+        action="append",
+        metavar="FILE",
+        help="labelled pairs (JSONL); repeatable, judged together",
+    )
+    parser.set_defaults(run=_evaluate)
+
+
+def _add_finetune(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--train", type=Path, action="append", required=True, metavar="FILE")
+    add("--dev", type=Path, action="append", required=True, metavar="FILE")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the adapter")
+    parser.set_defaults(run=_finetune)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from model_export import checkpoint as checkpoints
+    from model_export.export import export_bundle
+    from model_export.pairs import read_pairs
+
+    labelled = [pair for path in arguments.calibrate_on for pair in read_pairs(path)]
+    if arguments.adapter is None and arguments.checkpoint is None:
+        checkpoint = checkpoints.load_adapted(DEFAULT_ADAPTER, None, arguments.name or DEFAULT_NAME)
+    elif arguments.adapter is not None:
+        checkpoint = checkpoints.load_adapted(
+            arguments.adapter, arguments.checkpoint, arguments.name
+        )
+    else:
+        checkpoint = checkpoints.load_checkpoint(
+            arguments.checkpoint, arguments.relevant_label, arguments.name
+        )
+    if arguments.max_length is not None:
+        checkpoint = checkpoints.with_max_length(checkpoint, arguments.max_length)
+    manifest = export_bundle(checkpoint, arguments.precision, arguments.out, labelled)
+    print(f"bundle {manifest.model.name} {manifest.model.version} is ready in {arguments.out}")
+    return 0
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from model_export.evaluate import judge, score_pairs
+    from model_export.pairs import read_pairs
+    from service.scoring.bundle import open_bundle
+
+    pairs = [pair for path in arguments.pairs for pair in read_pairs(path)]
+    bundle = open_bundle(arguments.bundle)
+    with tqdm(total=len(pairs), unit="pair", desc="score", file=sys.stderr) as progress:
+        scores = score_pairs(bundle, pairs, progress.update)
+    print(json.dumps(asdict(judge(pairs, scores)), indent=2))
+    return 0
+
+
+def _finetune(arguments: argparse.Namespace) -> int:
+    from model_export.finetune import FinetuneRecipe, finetune
+
+    recipe = FinetuneRecipe()
+    report = finetune(arguments.train, arguments.dev, recipe.base, arguments.out, recipe)
+    print(json.dumps(asdict(report), indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

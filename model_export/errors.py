@@ -1,0 +1,40 @@
+"""Everything that can stop an offline command. Each ends it with one message and exit code 1.
+
+ExportError
+|- BadPairsFile          a file of labelled pairs: path, line and reason
+|- BaseWeightsMissing    the base model of an adapter is not to be found
+|- AdapterMismatch       an adapter was made for other base weights
+|- UnsupportedCheckpoint the checkpoint cannot be served, and why
+|- QuantizationFailed    the graph does not have the shape that the recipe needs
+`- ParityFailed          the exported graph does not score like the original
+"""
+
+from __future__ import annotations
+
+
+class ExportError(Exception):
+    """Base of all errors that a user of the offline commands can meet."""
+
+
+class BadPairsFile(ExportError):
+    """A file of pairs cannot be used; the message names the path, the line and the reason."""
+
+
+class BaseWeightsMissing(ExportError):
+    """The base weights that an adapter names were found nowhere."""
+
+
+class AdapterMismatch(ExportError):
+    """An adapter does not fit the base weights: another hash, or other shapes."""
+
+
+class UnsupportedCheckpoint(ExportError):
+    """The checkpoint is not one that the service can score with; the message says why."""
+
+
+class QuantizationFailed(ExportError):
+    """The graph does not have the form that the quantization recipe rewrites."""
+
+
+class ParityFailed(ExportError):
+    """A graph scores unlike its reference; the message is a table, worst pairs first."""

@@ -1,0 +1,72 @@
+"""How good are a bundle's scores on labelled pairs? Measured through the classes that serve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_export.metrics import auc, expected_calibration_error, log_loss, ndcg_at_k
+from model_export.pairs import LabelledPair
+from service.cpu import usable_cores
+from service.scoring.bulk import bulk_logits
+from service.scoring.bundle import Bundle
+from service.scoring.encoding import EncodedPair
+
+NDCG_PLACES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Figures of scores against labels; None where the labels do not allow one.
+
+    Attributes:
+        auc: Area under the ROC curve.
+        ndcg_at_10: Mean over the queries that can be ranked.
+        pairs: How many were judged.
+        log_loss: Mean negative log-likelihood of the labels, nats.
+        calibration_error: Expected calibration error over ten equally filled bins.
+    """
+
+    auc: float | None
+    ndcg_at_10: float | None
+    pairs: int
+    log_loss: float
+    calibration_error: float
+
+
+def encode_pairs(bundle: Bundle, pairs: Sequence[LabelledPair]) -> list[EncodedPair]:
+    """Each pair as the service would encode it."""
+    return [bundle.encode(pair.query, [pair.ad])[0] for pair in pairs]
+
+
+def score_pairs(
+    bundle: Bundle,
+    pairs: Sequence[LabelledPair],
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> NDArray[np.float64]:
+    """(n,) calibrated scores, on every core."""
+    encoded = encode_pairs(bundle, pairs)
+    logits = bulk_logits(bundle.model, encoded, threads=usable_cores(), on_progress=on_progress)
+    return bundle.to_scores(logits)
+
+
+def judge(pairs: Sequence[LabelledPair], scores: NDArray[np.float64]) -> Quality:
+    """Figures of `scores` (n,) against the pairs' labels and grades."""
+    labels = np.array([pair.label for pair in pairs])
+    gains = [pair.gain for pair in pairs]
+    return Quality(
+        auc=_known(auc(labels, scores)),
+        ndcg_at_10=_known(ndcg_at_k([p.query for p in pairs], gains, scores, NDCG_PLACES)),
+        pairs=len(pairs),
+        log_loss=log_loss(labels, scores),
+        calibration_error=expected_calibration_error(labels, scores),
+    )
+
+
+def _known(value: float) -> float | None:
+    """JSON has no NaN."""
+    return None if math.isnan(value) else value

@@ -1,0 +1,102 @@
+"""Ranking quality of scores against human labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def average_ranks(values: ArrayLike) -> NDArray[np.float64]:
+    """Ranks 1..n of `values`, equal values sharing the mean of their ranks."""
+    array = np.asarray(values, dtype=np.float64)
+    _, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
+    last_rank = np.cumsum(counts)
+    mean_rank = last_rank - (counts - 1) / 2
+    return np.asarray(mean_rank[inverse], dtype=np.float64)
+
+
+def auc(labels: ArrayLike, scores: ArrayLike) -> float:
+    """Area under the ROC curve: P(a relevant pair scores above an irrelevant one), ties half.
+
+    Args:
+        labels: (n,) relevance; above 0.5 counts as relevant.
+        scores: (n,) in any monotone scale.
+
+    Returns:
+        A number in 0-1; NaN when one of the two classes is absent.
+
+    Source: the Mann-Whitney U statistic.
+    """
+    positive = np.asarray(labels, dtype=np.float64) > 0.5
+    n_positive = int(positive.sum())
+    n_negative = positive.size - n_positive
+    if n_positive == 0 or n_negative == 0:
+        return float("nan")
+    rank_sum = float(average_ranks(scores)[positive].sum())
+    return (rank_sum - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
+
+
+def rank_correlation(left: ArrayLike, right: ArrayLike) -> float:
+    """Spearman's rank correlation in -1..1; NaN when one side is constant."""
+    a, b = average_ranks(left), average_ranks(right)
+    a, b = a - a.mean(), b - b.mean()
+    norm = float(np.sqrt((a * a).sum() * (b * b).sum()))
+    return float((a * b).sum() / norm) if norm > 0 else float("nan")
+
+
+def ndcg_at_k(groups: Sequence[str], gains: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
+    """Mean normalized discounted cumulative gain over the groups that can be ranked.
+
+    Groups (queries) whose gains are all equal say nothing about order and are left out.
+    Pairs with equal scores share the mean gain of their places, so that the order of the file
+    cannot flatter a constant scorer.
+
+    Args:
+        groups: (n,) query of each pair.
+        gains: (n,) grade or label; enters as 2**gain - 1.
+        scores: (n,) model scores.
+        k: Places that count.
+
+    Returns:
+        A number in 0-1; NaN when no group can be ranked.
+
+    Source: Burges et al. 2005 (2**gain - 1 over log2 of the place); ties as in McSherry and
+    Najork 2008.
+    """
+    gain_array = np.exp2(np.asarray(gains, dtype=np.float64)) - 1
+    score_array = np.asarray(scores, dtype=np.float64)
+    members: dict[str, list[int]] = {}
+    for index, group in enumerate(groups):
+        members.setdefault(group, []).append(index)
+    values = []
+    for indices in members.values():
+        group_gains, group_scores = gain_array[indices], score_array[indices]
+        if group_gains.min() == group_gains.max():
+            continue
+        discounts = np.zeros(len(indices))
+        places = np.arange(min(k, len(indices)))
+        discounts[places] = 1 / np.log2(places + 2)
+        ideal = float((np.sort(group_gains)[::-1] * discounts).sum())
+        order = np.argsort(-group_scores, kind="stable")
+        _, tie, counts = np.unique(-group_scores[order], return_inverse=True, return_counts=True)
+        tied_gain = np.bincount(tie, weights=group_gains[order]) / counts
+        values.append(float((tied_gain[tie] * discounts).sum()) / ideal)
+    return float(np.mean(values)) if values else float("nan")
+
+
+def log_loss(labels: ArrayLike, scores: ArrayLike) -> float:
+    """Mean negative log-likelihood of the labels (nats) under scores in 0-1."""
+    y = np.asarray(labels, dtype=np.float64)
+    p = np.clip(np.asarray(scores, dtype=np.float64), 1e-12, 1 - 1e-12)
+    return float(-(y * np.log(p) + (1 - y) * np.log1p(-p)).mean())
+
+
+def expected_calibration_error(labels: ArrayLike, scores: ArrayLike, n_bins: int = 10) -> float:
+    """Mean |observed relevance - mean score| over bins of equally many pairs, weighted by size."""
+    y = np.asarray(labels, dtype=np.float64)
+    p = np.asarray(scores, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    bins = np.array_split(order, min(n_bins, len(order)))
+    return float(sum(abs(y[b].mean() - p[b].mean()) * len(b) for b in bins) / len(order))

@@ -1,0 +1,123 @@
+"""Writing a bundle: to a temporary folder, opened there with the service's own loader, renamed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+from tokenizers import Tokenizer
+
+from model_export.errors import ExportError
+from service.scoring.bundle import (
+    GOLDEN_FILE,
+    MANIFEST_FILE,
+    MODEL_FILE,
+    TOKENIZER_FILE,
+    open_bundle,
+    self_test,
+    sha256_of,
+)
+from service.scoring.manifest import Manifest
+
+VERSION_CHARS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenPair:
+    """A reference pair with the logits that the exported graph gave."""
+
+    query: str
+    ad_text: str
+    logits: tuple[float, ...]
+
+
+def content_version(facts: dict[str, Any], files_sha256: dict[str, str]) -> str:
+    """A version derived from all that a score depends on, and from nothing else.
+
+    Args:
+        facts: Head, inputs and score calibration, as in the manifest.
+        files_sha256: Hashes of the graph and of the tokenizer.
+    """
+    material = json.dumps([facts, files_sha256], sort_keys=True)
+    return hashlib.sha256(material.encode()).hexdigest()[:VERSION_CHARS]
+
+
+def write_bundle(
+    out: Path,
+    graph: onnx.ModelProto,
+    tokenizer: Tokenizer,
+    golden: Sequence[GoldenPair],
+    facts: dict[str, Any],
+) -> Manifest:
+    """Write a complete bundle to `out`, or nothing.
+
+    Args:
+        out: The folder to make. An older bundle there is replaced in one step.
+        graph: The graph to serve.
+        tokenizer: With no truncation or padding of its own.
+        golden: Reference pairs with this graph's logits.
+        facts: Every field of the manifest but `files_sha256`, with no `version` in `model`.
+
+    Returns:
+        The manifest as written.
+
+    Raises:
+        ExportError: `out` exists and is not a bundle.
+        StartupError: The service's loader refuses what was written, which is a bug of ours.
+    """
+    check_target(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
+        folder = Path(scratch) / "bundle"
+        folder.mkdir()
+        onnx.save(graph, folder / MODEL_FILE)
+        tokenizer.save(str(folder / TOKENIZER_FILE))
+        rows = [json.dumps({"query": p.query, "ad_text": p.ad_text, "logits": p.logits})
+                for p in golden]  # fmt: skip
+        (folder / GOLDEN_FILE).write_text("\n".join(rows) + "\n", encoding="utf-8")
+        hashes = {
+            name: sha256_of(folder / name) for name in (MODEL_FILE, TOKENIZER_FILE, GOLDEN_FILE)
+        }
+        scored_by = {name: facts[name] for name in ("head", "inputs", "score_calibration")}
+        version = content_version(
+            scored_by, {name: hashes[name] for name in (MODEL_FILE, TOKENIZER_FILE)}
+        )
+        model = {**facts["model"], "version": version}
+        manifest = Manifest.model_validate({**facts, "model": model, "files_sha256": hashes})
+        text = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False)
+        (folder / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
+        self_test(open_bundle(folder))
+        _replace(folder, out, Path(scratch) / "old")
+    return manifest
+
+
+def check_target(out: Path) -> None:
+    """Refuse a target that would overwrite something other than a bundle.
+
+    Raises:
+        ExportError: `out` exists, is not empty and holds no manifest.
+    """
+    if out.exists() and not (out / MANIFEST_FILE).is_file():
+        if out.is_dir() and not any(out.iterdir()):
+            return
+        raise ExportError(f"{out} exists and is not a bundle; choose another --out or remove it")
+
+
+def _replace(new: Path, out: Path, parked: Path) -> None:
+    """Put `new` at `out`; what was there is parked and goes with the temporary folder."""
+    if out.exists():
+        out.rename(parked)
+    try:
+        new.rename(out)
+    except OSError:
+        if parked.exists():
+            parked.rename(out)
+        raise
+    shutil.rmtree(parked, ignore_errors=True)
