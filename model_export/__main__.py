@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from model_export.errors import ExportError
@@ -90,9 +90,32 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def _add_finetune(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--train", type=Path, action="append", required=True, metavar="FILE")
-    add("--dev", type=Path, action="append", required=True, metavar="FILE")
+    add(
+        "--train",
+        type=Path,
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="labelled pairs (JSONL); repeatable",
+    )
+    add(
+        "--dev",
+        type=Path,
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="held-out pairs, for the figures and the score calibration; repeatable",
+    )
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the adapter")
+    add("--base", metavar="DIR_OR_ID", help="encoder to start from; default: all-MiniLM-L6-v2")
+    # No defaults here: what is not given is the recipe's, which is the default model's.
+    add("--epochs", type=int)
+    add("--learning-rate", type=float)
+    add("--batch-pairs", type=int)
+    add("--lora-rank", type=int)
+    add("--max-pair-tokens", type=int)
+    add("--imitation-pairs", type=int, help="pairs of the first stage; 0 leaves it out")
+    add("--seed", type=int)
     parser.set_defaults(run=_finetune)
 
 
@@ -135,10 +158,16 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _finetune(arguments: argparse.Namespace) -> int:
-    from model_export.finetune import FinetuneRecipe, finetune
+    from model_export.finetune import DEFAULT_BASE, finetune
+    from model_export.recipe import FinetuneRecipe
 
-    recipe = FinetuneRecipe()
-    report = finetune(arguments.train, arguments.dev, recipe.base, arguments.out, recipe)
+    given = {
+        field.name: value
+        for field in fields(FinetuneRecipe)
+        if (value := getattr(arguments, field.name, None)) is not None
+    }
+    base = arguments.base or DEFAULT_BASE
+    report = finetune(arguments.train, arguments.dev, base, arguments.out, FinetuneRecipe(**given))
     print(json.dumps(asdict(report), indent=2))
     return 0
 

@@ -103,43 +103,41 @@ def test_batches_form_across_requests(service: RunningService) -> None:
     assert service.metric("adrel_batch_pairs_count") - batches < 200
 
 
+def asking(**fields: object) -> dict[str, object]:
+    return {"query": "q", "ads": ads("x"), **fields}
+
+
 @pytest.mark.parametrize(
-    ("body", "status", "code", "message"),
+    ("body", "message"),
     [
-        ({"query": "  ", "ads": ads("x")}, 422, "invalid_request", "query: must not be empty"),
-        ({"ads": ads("x")}, 422, "invalid_request", "query: Field required"),
-        ({"query": "q", "ads": []}, 422, "invalid_request", "ads: List should have at least 1"),
-        ({"query": "q"}, 422, "invalid_request", "ads: Field required"),
-        ({"query": "q", "ads": ads(*["x"] * 513)}, 422, "too_many_ads", "got 513, the limit is 512"),
-        ({"query": "q", "ads": [{"id": "1"}]}, 422, "invalid_request", "ads[0]: an ad needs"),
-        ({"query": "q", "ads": [{"id": "1", "text": " "}]}, 422, "invalid_request", "ads[0]: an"),
-        ({"query": "q", "ads": [{"id": 1, "text": "x"}]}, 422, "invalid_request", "ads[0].id: "),
-        ({"query": "q", "ads": [{"id": "1", "titel": "x"}]}, 422, "invalid_request", "ads[0].titel"),
-        ({"query": "q", "ads": [{"id": "1", "text": "x", "title": "y"}]}, 422, "invalid_request",
-         "ads[0]: give either text, or title"),
-        ({"query": 7, "ads": ads("x")}, 422, "invalid_request", "query: Input should be a valid str"),
-        ({"query": "q", "ads": ads("x"), "timeout_ms": 0}, 422, "invalid_request", "timeout_ms: "),
-        ({"query": "q", "ads": ads("x"), "timeout_ms": "5"}, 422, "invalid_request", "timeout_ms: "),
-        ({"query": "q", "ads": ads("x"), "timeout_ms": 60001}, 422, "invalid_request",
-         "timeout_ms: got 60001, the limit is 60000"),
-        ({"query": "q", "ads": ads("x"), "min_score": 1.5}, 422, "invalid_request", "min_score: "),
-        ({"query": "q", "ads": ads("x"), "priority": "vip"}, 422, "invalid_request", "priority: "),
-        ({"query": "q", "ads": ads("x"), "request_id": "a\nb"}, 422, "invalid_request", "request_id"),
-        ([1, 2], 422, "invalid_request", "body: "),
+        (asking(query="  "), "query: must not be empty"),
+        (asking(query=7), "query: Input should be a valid string"),
+        ({"ads": ads("x")}, "query: Field required"),
+        ({"query": "q"}, "ads: Field required"),
+        (asking(ads=[]), "ads: List should have at least 1"),
+        (asking(ads=ads(*["x"] * 513)), "got 513, the limit is 512"),
+        (asking(ads=[{"id": "1"}]), "ads[0]: an ad needs"),
+        (asking(ads=[{"id": "1", "text": " "}]), "ads[0]: an ad needs"),
+        (asking(ads=[{"id": 1, "text": "x"}]), "ads[0].id: Input should be a valid string"),
+        (asking(ads=[{"id": "1", "titel": "x"}]), "ads[0].titel: "),
+        (asking(ads=[{"id": "1", "text": "x", "title": "y"}]), "ads[0]: give either text, or"),
+        (asking(timeout_ms=0), "timeout_ms: Input should be greater than 0"),
+        (asking(timeout_ms="5"), "timeout_ms: Input should be a valid number"),
+        (asking(timeout_ms=60001), "timeout_ms: got 60001, the limit is 60000"),
+        (asking(min_score=1.5), "min_score: Input should be less than or equal to 1"),
+        (asking(priority="vip"), "priority: Input should be 'auction' or 'batch'"),
+        (asking(request_id="a\nb"), "request_id: String should match"),
+        ([1, 2], "body: "),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused_with_the_field_and_the_limit(
-    service: RunningService,
-    body: Any,
-    status: int,
-    code: str,
-    message: str,  # noqa: ANN401
+    service: RunningService, body: object, message: str
 ) -> None:
     pairs_before = service.metric("adrel_batch_pairs_sum")
     response = service.score(body)
-    assert response.status_code == status
     error = response.json()["error"]
-    assert error["code"] == code
+    assert response.status_code == 422
+    assert error["code"] == ("too_many_ads" if "513" in message else "invalid_request")
     assert message in error["message"]
     assert service.metric("adrel_batch_pairs_sum") == pairs_before
 

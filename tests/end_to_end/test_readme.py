@@ -1,0 +1,67 @@
+"""What the README shows is what the product does."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.running_service import RunningService, running
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def default_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default model, exported the way `make serve` does it."""
+    from model_export.__main__ import main
+
+    out = tmp_path_factory.mktemp("default") / "bundle"
+    assert main(["export", "--precision", "int8", "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def service(default_bundle: Path) -> Iterator[RunningService]:
+    with running(default_bundle) as started:
+        yield started
+
+
+def shown_request_and_response() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON that the README's curl sends, and the JSON below it."""
+    section = README.split("readme-example")[1]
+    command, response = re.findall(r"```(?:sh|json)\n(.*?)```", section, re.DOTALL)[:2]
+    words = shlex.split(command)
+    return json.loads(words[words.index("-d") + 1]), json.loads(response)
+
+
+def test_the_readmes_curl_returns_what_the_readme_shows(service: RunningService) -> None:
+    request, shown = shown_request_and_response()
+    answer = service.score(request).json()
+    assert answer["model"] == shown["model"]
+    assert answer.keys() == shown.keys()
+    for ad, shown_ad in zip(answer["scores"], shown["scores"], strict=True):
+        # Other instruction sets may differ in late digits: see the golden pairs' tolerance.
+        assert ad.pop("score") == pytest.approx(shown_ad.pop("score"), abs=0.02)
+        assert ad == shown_ad
+
+
+def test_the_default_model_ranks_a_fitting_ad_over_a_stranger(service: RunningService) -> None:
+    ads = [
+        {"id": "fits", "title": "Over-ear headphones with active noise cancelling"},
+        {"id": "stranger", "title": "Garden hose, 30 metres"},
+    ]
+    body = {"query": "wireless noise cancelling headphones", "ads": ads}
+    fits, stranger = (ad["score"] for ad in service.score(body).json()["scores"])
+    assert fits > 0.5 > stranger
+
+
+def test_the_default_models_delta_fits_the_repository() -> None:
+    folder = ROOT / "model_export" / "default_model"
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 2 * 1024 * 1024
