@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -10,13 +10,8 @@ import pytest
 
 from tests.tiny_models import write_bert
 
-
-@pytest.fixture(autouse=True, scope="session")
-def _no_network() -> Iterator[None]:
-    """A test that would download something fails at once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        yield
+# Read when the hub's client is imported, so set before: a test that would download fails at once.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.settings import Settings
+from tests.deploy.repository import COMPOSE, ROOT, read_yaml
+
+SERVICES: dict[str, Any] = read_yaml(COMPOSE)["services"]
+
+
+def with_defaults(text: str) -> str:
+    """What compose makes of ${NAME:-default} when NAME is not set."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_port_is_published_on_loopback_only(name: str) -> None:
+    ports = [with_defaults(port) for port in SERVICES[name]["ports"]]
+    assert ports
+    assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in ports)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_container_has_or_can_gain_privileges(name: str) -> None:
+    assert SERVICES[name]["security_opt"] == ["no-new-privileges:true"]
+    assert SERVICES[name]["cap_drop"] == ["ALL"]
+    assert not {"privileged", "cap_add", "network_mode", "pid", "devices"} & SERVICES[name].keys()
+
+
+def test_the_service_writes_nowhere() -> None:
+    service = SERVICES["adrel"]
+    assert service["read_only"] is True
+    assert not {"volumes", "tmpfs"} & service.keys()
+
+
+def test_the_service_is_limited_in_cores_and_memory() -> None:
+    service = SERVICES["adrel"]
+    assert float(with_defaults(str(service["cpus"]))) >= 1
+    assert service["mem_limit"]
+
+
+def test_the_service_has_time_to_answer_what_it_accepted() -> None:
+    grace_s = float(SERVICES["adrel"]["stop_grace_period"].removesuffix("s"))
+    assert grace_s > Settings.model_fields["drain_timeout_s"].default
+
+
+def test_every_setting_given_to_the_service_exists() -> None:
+    known = {f"ADREL_{name.upper()}" for name in Settings.model_fields}
+    assert SERVICES["adrel"]["environment"].keys() <= known
+
+
+@pytest.mark.parametrize("name", SERVICES.keys() - {"adrel"})
+def test_images_of_others_have_a_fixed_version(name: str) -> None:
+    _, tag = SERVICES[name]["image"].split(":")
+    assert re.fullmatch(r"v?\d+\.\d+\.\d+", tag)
+
+
+def test_grafana_has_no_account_to_break_into() -> None:
+    environment = SERVICES["grafana"]["environment"]
+    assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert not [name for name in environment if "PASSWORD" in name]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_mounted_file_exists_and_cannot_be_written(name: str) -> None:
+    for volume in SERVICES[name].get("volumes", []):
+        source, _, options = volume.partition(":")
+        if source.startswith("."):
+            assert (ROOT / source).exists()
+            assert options.endswith(":ro")
+
+
+def test_compose_accepts_the_file() -> None:
+    docker = shutil.which("docker")
+    if docker is None or _fails([docker, "compose", "version"]):
+        pytest.skip("docker compose is not installed")
+    command = [docker, "compose", "--file", str(COMPOSE), "config", "--quiet"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
+def _fails(command: list[str | Path]) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode != 0

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from model_export.errors import BadPairsFile
+from model_export.pairs import LabelledPair, read_pairs
+from service.domain import Ad
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD_ROW = {"query": "red shoes", "title": "Red running shoes", "label": 1}
+
+
+def _write(folder: Path, *rows: object) -> Path:
+    path = folder / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_every_field_of_a_row_is_read(tmp_path: Path) -> None:
+    row = {
+        **GOOD_ROW,
+        "description": " light ",
+        "grade": 3,
+        "raters": [3, 2, 1],
+        "source": "chorus",
+        "doc_id": "B01",
+        "brand": "ignored",
+    }
+    assert read_pairs(_write(tmp_path, row)) == [
+        LabelledPair(
+            query="red shoes",
+            ad=Ad(id="B01", title="Red running shoes", description="light"),
+            label=1.0,
+            grade=3.0,
+            rater_grades=(3.0, 2.0, 1.0),
+            source="chorus",
+        )
+    ]
+
+
+def test_a_ready_made_text_may_stand_in_for_the_title(tmp_path: Path) -> None:
+    row = {"query": "red shoes", "text": "Red shoes, cheap", "label": 0.25, "raters": None}
+    (pair,) = read_pairs(_write(tmp_path, row))
+    assert pair.ad == Ad(id="1", text="Red shoes, cheap")
+    assert pair.label == 0.25
+
+
+def test_an_ad_without_id_is_named_by_its_line_and_blank_lines_count(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps(GOOD_ROW) + "\n\n" + json.dumps(GOOD_ROW), encoding="utf-8")
+    assert [pair.ad.id for pair in read_pairs(path)] == ["1", "3"]
+
+
+def test_a_line_separator_inside_a_title_does_not_split_the_row(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    row = {**GOOD_ROW, "title": "Red\u2028shoes"}
+    path.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert len(read_pairs(path)) == 1
+
+
+def test_the_gain_is_the_grade_where_there_is_one() -> None:
+    ad = Ad(id="A", title="Red shoes")
+    assert LabelledPair("q", ad, label=1.0, grade=2.0).gain == 2.0
+    assert LabelledPair("q", ad, label=0.5).gain == 0.5
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ([1, 2], "expected a JSON object, got list"),
+        ({**GOOD_ROW, "query": " "}, "'query' is missing or empty"),
+        ({**GOOD_ROW, "query": 7}, "'query' must be a string, got int"),
+        ({"query": "red shoes", "label": 1}, "neither 'title' nor 'text'"),
+        ({"query": "red shoes", "title": "Red shoes"}, "'label' is missing"),
+        ({**GOOD_ROW, "label": "yes"}, "'label' must be a number, got str"),
+        ({**GOOD_ROW, "label": 3}, "'label' must be in 0-1, got 3"),
+        ({**GOOD_ROW, "label": float("nan")}, "'label' must be in 0-1, got nan"),
+        ({**GOOD_ROW, "raters": 3}, "'raters' must be a list"),
+        ({**GOOD_ROW, "grade": "good"}, "'grade' must be a number"),
+    ],
+)
+def test_a_bad_row_is_refused_with_path_line_and_reason(
+    tmp_path: Path, row: object, reason: str
+) -> None:
+    path = _write(tmp_path, GOOD_ROW, row)
+    with pytest.raises(BadPairsFile) as caught:
+        read_pairs(path)
+    assert str(caught.value).startswith(f"{path}, line 2: ")
+    assert reason in str(caught.value)
+
+
+def test_a_line_that_is_no_json_is_refused_with_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps(GOOD_ROW) + "\n{query: red}\n", encoding="utf-8")
+    with pytest.raises(BadPairsFile, match="line 2: "):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe"])
+def test_a_file_without_readable_pairs_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(BadPairsFile, match=r"pairs\.jsonl"):
+        read_pairs(path)
+
+
+def test_a_missing_file_is_refused_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(BadPairsFile, match=r"absent\.jsonl"):
+        read_pairs(tmp_path / "absent.jsonl")

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
+
+from model_export.errors import QuantizationFailed
+from model_export.parity import batch_spread
+from model_export.rowwise_int8 import quantize_rowwise, quantize_weight
+from service.domain import Ad
+from service.scoring.bundle import open_bundle
+from service.scoring.onnx_model import OnnxModel
+
+N_IN, N_OUT = 24, 16
+
+
+def product_graph(weight: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> onnx.ModelProto:
+    """y = x W and z = x V, for rows of x in a batch of sequences."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", "t", N_IN])
+    outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in ("y", "z")]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+        helper.make_node("MatMul", ["x", "v"], ["z"]),
+    ]
+    constants = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(-weight, "v")]
+    graph = helper.make_graph(nodes, "product", [x], outputs, constants)
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def run(
+    model: onnx.ModelProto, x: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return list(session.run(None, {"x": x}))
+
+
+@pytest.fixture
+def weight() -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    return np.random.default_rng(3).normal(size=(N_IN, N_OUT)).astype(np.float32)
+
+
+def quantized(weight: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> onnx.ModelProto:
+    model = product_graph(weight)
+    assert quantize_rowwise(model) == 2
+    return model
+
+
+def test_weights_keep_seven_bits_and_are_off_by_at_most_half_a_step(
+    weight: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    values, scales = quantize_weight(weight)
+    assert np.abs(values).max() == 63
+    assert (np.abs(values * scales - weight) <= scales / 2 + 1e-6).all()
+
+
+def test_a_column_of_zeros_stays_zero() -> None:
+    values, scales = quantize_weight(np.zeros((4, 2), dtype=np.float32))
+    assert not values.any()
+    assert (scales > 0).all()
+
+
+def test_the_product_is_close_to_the_exact_one(
+    weight: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    x = np.random.default_rng(4).normal(size=(3, 5, N_IN)).astype(np.float32)
+    y, z = run(quantized(weight), x)
+    exact = x @ weight
+    assert np.abs(y - exact).max() < 0.03 * np.abs(exact).max()
+    assert np.array_equal(y, -z)
+
+
+def test_the_readers_of_one_activation_share_its_quantization(
+    weight: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    kinds = Counter(node.op_type for node in quantized(weight).graph.node)
+    assert kinds["MatMulIntegerToFloat"] == 2
+    assert kinds["QuantizeLinear"] == 1
+    assert kinds["MatMul"] == 0
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e4))
+def test_a_row_ignores_how_large_its_neighbours_are(seed: int, factor: float) -> None:
+    rng = np.random.default_rng(seed)
+    model = quantized(rng.normal(size=(N_IN, N_OUT)).astype(np.float32))
+    x = rng.normal(size=(2, 3, N_IN)).astype(np.float32)
+    scaled = x.copy()
+    scaled[1] *= np.float32(factor)
+    assert np.array_equal(run(model, x)[0][0], run(model, scaled)[0][0])
+
+
+def test_a_row_of_zeros_gives_zeros(
+    weight: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    y, _ = run(quantized(weight), np.zeros((1, 2, N_IN), dtype=np.float32))
+    assert not y.any()
+
+
+def test_a_graph_without_products_is_refused() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", [x], [y])
+    with pytest.raises(QuantizationFailed, match="no MatMul"):
+        quantize_rowwise(helper.make_model(graph))
+
+
+def test_the_usual_dynamic_recipe_has_the_batch_spread_that_ours_has_not(
+    tiny_bundle_fp32: Path, tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    bundle = open_bundle(tiny_bundle_int8)
+    texts = ["red shoe", "cheap blue bag " * 4, "x y z", "run fast buy best offer " * 8, "a"]
+    pairs = [bundle.encode("red shoe", [Ad("1", text=text)])[0] for text in texts]
+    usual = tmp_path / "dynamic.onnx"
+    quantize_dynamic(
+        tiny_bundle_fp32 / "model.onnx",
+        usual,
+        weight_type=QuantType.QInt8,
+        extra_options={"DefaultTensorType": TensorProto.FLOAT},
+    )
+    assert batch_spread(bundle.model, pairs) == 0
+    assert batch_spread(OnnxModel(usual, n_logits=1), pairs) > 1e-3

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model_export.sentence_embedding import embed_texts
+from tests.model_export.tiny_bert import write_tiny_base
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXTS = ["red shoes", "lamp", "a long text of unknown words " * 20, "green running shoes"]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return write_tiny_base(tmp_path / "base")
+
+
+def test_embeddings_have_unit_length_and_the_encoders_width(base: Path) -> None:
+    vectors = embed_texts(base, TEXTS)
+    assert vectors.shape == (len(TEXTS), 32)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_a_text_embeds_the_same_alone_and_padded_beside_longer_ones(base: Path) -> None:
+    together = embed_texts(base, TEXTS)
+    alone = np.concatenate([embed_texts(base, [text]) for text in TEXTS])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_no_text_gives_no_rows(base: Path) -> None:
+    assert embed_texts(base, []).shape == (0, 32)
