@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,14 +82,16 @@ def load_adapted(adapter: Path, base: str | None, name: str | None) -> Checkpoin
     from model_export.base_weights import resolve_base
 
     facts = adapters.read_facts(adapter)
-    model = adapters.load_merged(adapter, base)
+    base_name = Path(facts.base).name if Path(facts.base).is_dir() else facts.base
+    with quiet_transformers():  # it warns of a new head, which the adapter then fills
+        model = adapters.load_merged(adapter, base)
     tokenizer = AutoTokenizer.from_pretrained(resolve_base(base or facts.base, facts.base_sha256))
     weights_sha256 = sha256_of(adapter / adapters.WEIGHTS_FILE)
     return Checkpoint(
         model=model,
         tokenizer=tokenizer,
         name=name or adapter.resolve().name,
-        source=f"{facts.base} with adapter {adapter.resolve().name}",
+        source=f"{base_name} with adapter {adapter.resolve().name}",
         source_sha256=hashlib.sha256((facts.base_sha256 + weights_sha256).encode()).hexdigest(),
         head=read_head(model.config, None),
         template=facts.ad_template,
@@ -109,20 +112,18 @@ def load_checkpoint(reference: str, relevant_label: str | None, name: str | None
         UnsupportedCheckpoint: Not there, not such a model, no safetensors weights, no fast
             tokenizer, a head that was never trained, or a head whose meaning is unclear.
     """
-    import transformers
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()  # what it would warn of is refused below
     try:
-        model, info = AutoModelForSequenceClassification.from_pretrained(
-            reference, use_safetensors=True, trust_remote_code=False, output_loading_info=True
-        )
-        tokenizer = AutoTokenizer.from_pretrained(reference, use_fast=True, trust_remote_code=False)
+        with quiet_transformers():  # what it would warn of is refused below
+            model, info = AutoModelForSequenceClassification.from_pretrained(
+                reference, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+            )
+            tokenizer = AutoTokenizer.from_pretrained(
+                reference, use_fast=True, trust_remote_code=False
+            )
     except (OSError, ValueError, KeyError) as error:
         raise UnsupportedCheckpoint(f"checkpoint {reference} cannot be loaded: {error}") from error
-    finally:
-        transformers.logging.set_verbosity(verbosity)
     if info["missing_keys"]:
         raise UnsupportedCheckpoint(
             f"checkpoint {reference} has no trained weights for "
@@ -144,6 +145,19 @@ def load_checkpoint(reference: str, relevant_label: str | None, name: str | None
         max_length_tokens=min(DEFAULT_MAX_LENGTH_TOKENS, longest_pair(model.config, tokenizer)),
         calibration=_read_calibration(folder),
     )
+
+
+@contextlib.contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Only errors of transformers are shown inside."""
+    import transformers
+
+    verbosity = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(verbosity)
 
 
 def with_max_length(checkpoint: Checkpoint, max_length_tokens: int) -> Checkpoint:
