@@ -23,15 +23,15 @@ ARG PIP_EXTRA_INDEX_URL
 # The package itself goes out again: the code is copied beside the venv, in a layer of its own.
 # pip has done its work and would only be there for an intruder.
 RUN --mount=type=secret,id=pip_conf,target=/etc/pip.conf \
-    python3 -m venv /opt/venv \
-    && /opt/venv/bin/pip install --no-cache-dir --no-compile \
+    python3 -m venv /srv/venv \
+    && /srv/venv/bin/pip install --no-cache-dir --no-compile \
         --constraint requirements.lock '.[serve]' \
-    && /opt/venv/bin/pip uninstall --quiet --yes adrel setuptools pip
-COPY service/ /opt/adrel/service/
+    && /srv/venv/bin/pip uninstall --quiet --yes adrel setuptools pip
+COPY service/ /srv/adrel/service/
 # Compiled here, since the root filesystem of a container is read-only and compiling would cost
 # every start. Unchecked, since an image's files never change under their bytecode.
-RUN /opt/venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash \
-        /opt/venv/lib /opt/adrel/service
+RUN /srv/venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash \
+        /srv/venv/lib /srv/adrel/service
 
 
 FROM requirements AS bundle
@@ -40,12 +40,13 @@ ARG PIP_INDEX_URL
 # with CPU wheels given here shortens the build; the image is the same.
 ARG PIP_EXTRA_INDEX_URL
 RUN --mount=type=secret,id=pip_conf,target=/etc/pip.conf \
-    python3 -m venv /opt/export \
-    && /opt/export/bin/pip install --no-cache-dir --constraint requirements.lock '.[export]'
+    python3 -m venv /srv/export \
+    && /srv/export/bin/pip install --no-cache-dir --constraint requirements.lock '.[export]'
 COPY service/ service/
 COPY model_export/ model_export/
+ENV ORT_DISABLE_TELEMETRY=1
 # The service runs as another user than the one that exports.
-RUN /opt/export/bin/python -m model_export export --precision int8 --out bundles/default \
+RUN /srv/export/bin/python -m model_export export --precision int8 --out bundles/default \
     && chmod -R a=rX,u+w bundles
 
 
@@ -54,23 +55,26 @@ FROM ${BASE_IMAGE} AS final
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent \
         --shell /usr/sbin/nologin adrel
 # Least likely to change first. Everything belongs to root: the service can change none of it.
-COPY LICENSE deploy/docker/healthcheck.py /opt/adrel/
-COPY --from=serve /opt/venv /opt/venv
-COPY --from=bundle /build/bundles/default /opt/adrel/bundles/default
-COPY --from=serve /opt/adrel/service /opt/adrel/service
+COPY LICENSE deploy/docker/healthcheck.py /srv/adrel/
+COPY --from=serve /srv/venv /srv/venv
+COPY --from=bundle /build/bundles/default /srv/adrel/bundles/default
+COPY --from=serve /srv/adrel/service /srv/adrel/service
 
 # In a container loopback is nobody's; what reaches the port is decided where it is published.
-ENV ADREL_BUNDLE=/opt/adrel/bundles/default \
+ENV ADREL_BUNDLE=/srv/adrel/bundles/default \
     ADREL_HOST=0.0.0.0 \
     ADREL_PORT=8000 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
-WORKDIR /opt/adrel
+# ONNX Runtime's wheels report models and sessions to their maker since 1.29, unless this is set
+# before the first import; the API's switch lets an event out first.
+ENV ORT_DISABLE_TELEMETRY=1
+WORKDIR /srv/adrel
 USER 10001:10001
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["/opt/venv/bin/python", "-I", "-S", "/opt/adrel/healthcheck.py"]
-ENTRYPOINT ["/opt/venv/bin/python", "-m", "service"]
+    CMD ["/srv/venv/bin/python", "-I", "-S", "/srv/adrel/healthcheck.py"]
+ENTRYPOINT ["/srv/venv/bin/python", "-m", "service"]
 
 # Last: a new revision then changes no layer.
 ARG VERSION=0.1.0

@@ -6,11 +6,11 @@ from wherever this machine has it, and its hash decides whether it is the one.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from pathlib import Path
 
 from model_export.errors import AdapterMismatch, BaseWeightsMissing
+from service.scoring.bundle import sha256_of
 
 WEIGHTS_FILE = "model.safetensors"
 
@@ -46,8 +46,7 @@ def resolve_base(reference: str, expected_sha256: str | None = None) -> Path:
 
 def weights_sha256(folder: Path) -> str:
     """Hash of the folder's `model.safetensors`, in hex."""
-    with (folder / WEIGHTS_FILE).open("rb") as weights:
-        return hashlib.file_digest(weights, "sha256").hexdigest()
+    return sha256_of(folder / WEIGHTS_FILE)
 
 
 def _find(reference: str) -> Path:

@@ -49,7 +49,7 @@ def convert(model: Any, tokenizer: Any) -> onnx.ModelProto:  # noqa: ANN401  # u
                 preprocessors=[tokenizer],
                 device="cpu",
             )
-        except (ValueError, NotImplementedError, KeyError) as error:
+        except (ValueError, RuntimeError, KeyError) as error:
             kind = type(model).__name__
             raise UnsupportedCheckpoint(f"{kind} cannot be converted to ONNX: {error}") from error
         return _fuse(Path(folder) / "model.onnx", model.config)

@@ -135,15 +135,17 @@ score_once() {
 
 check_inside() {
     [ "$(inside id -u)" != 0 ] || fail "the service runs as root"
-    if inside touch /opt/adrel/probe 2>/dev/null; then fail "the root filesystem can be written"; fi
-    inside /opt/venv/bin/python -c '
+    if inside touch /srv/adrel/probe 2>/dev/null; then fail "the root filesystem can be written"; fi
+    inside /srv/venv/bin/python -c '
 import importlib.util, sys
 found = [name for name in ("torch", "transformers", "optimum") if importlib.util.find_spec(name)]
 sys.exit(f"the image carries {found}" if found else 0)'
-    inside /opt/venv/bin/python -I -S /opt/adrel/healthcheck.py
+    inside /srv/venv/bin/python -I -S /srv/adrel/healthcheck.py
 }
 
 [ "${1:-}" != -- ] || shift
+# Otherwise the answers of something else would be taken for the container's.
+if curl --silent --output /dev/null "$url"; then fail "something listens on $url; set PORT"; fi
 engine=${ENGINE:-$(engine_that_works)}
 if [ "$engine" = buildah ]; then if_buildah; else if_docker; fi
 # --one-file-system: whatever is still mounted in there is not ours to remove.

@@ -64,7 +64,7 @@ def test_the_final_stage_copies_only_the_bundle_from_the_stage_that_has_the_trai
     None
 ):
     copied = [line for line in values(FINAL, "COPY") if "--from=bundle" in line]
-    assert copied == ["--from=bundle /build/bundles/default /opt/adrel/bundles/default"]
+    assert copied == ["--from=bundle /build/bundles/default /srv/adrel/bundles/default"]
 
 
 def test_the_final_stage_runs_no_pip() -> None:
@@ -85,9 +85,9 @@ def test_the_container_does_not_run_as_root() -> None:
 
 def test_commands_are_run_without_a_shell() -> None:
     [entrypoint] = values(FINAL, "ENTRYPOINT")
-    assert json.loads(entrypoint) == ["/opt/venv/bin/python", "-m", "service"]
+    assert json.loads(entrypoint) == ["/srv/venv/bin/python", "-m", "service"]
     [healthcheck] = values(FINAL, "HEALTHCHECK")
-    assert json.loads(healthcheck.partition("CMD ")[2])[-1] == "/opt/adrel/healthcheck.py"
+    assert json.loads(healthcheck.partition("CMD ")[2])[-1] == "/srv/adrel/healthcheck.py"
 
 
 def test_compose_checks_health_as_the_image_does() -> None:
@@ -105,6 +105,11 @@ def test_the_container_listens_where_it_can_be_reached() -> None:
     environment = final_environment()
     assert environment["ADREL_HOST"] == "0.0.0.0"  # noqa: S104  # that is the point
     assert values(FINAL, "EXPOSE") == [environment["ADREL_PORT"]]
+
+
+def test_onnx_runtime_reports_to_nobody() -> None:
+    assert final_environment()["ORT_DISABLE_TELEMETRY"] == "1"
+    assert "ENV ORT_DISABLE_TELEMETRY=1" in stages()["bundle"]
 
 
 def test_the_labelled_version_is_the_project_s() -> None:

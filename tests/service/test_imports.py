@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,3 +82,22 @@ def test_importing_the_service_pulls_in_no_training_stack() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("package", ["service", "model_export"])
+def test_onnxruntimes_telemetry_is_off_before_it_is_imported(package: str) -> None:
+    code = (
+        f"import sys, os, {package}\n"
+        "assert 'onnxruntime' not in sys.modules\n"
+        "print(os.environ['ORT_DISABLE_TELEMETRY'])"
+    )
+    plain = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=plain,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout.strip() == "1"
