@@ -4,6 +4,7 @@
     |- InvalidRequest             bytes -> request: not JSON, or a field is wrong
     |- UnsupportedMediaType       the body is not declared as JSON
     |- BodyTooLarge               more bytes than the limit; read no further
+    |- ClientGone                 the caller hung up before the body was whole
     |- TooManyAds                 request -> pairs: more ads than one request may carry
     |- QueueFull                  pairs -> queue: no room; nothing was admitted
     |- NotReady                   before warm-up has ended, or while draining
@@ -70,6 +71,15 @@ class BodyTooLarge(ServiceError):
         super().__init__(
             f"request body is over the limit of {limit_bytes} bytes; send fewer or shorter ads"
         )
+
+
+class ClientGone(ServiceError):
+    """The caller hung up before its body was whole. Nobody reads the answer; it is counted."""
+
+    code = "client_gone"
+
+    def __init__(self) -> None:
+        super().__init__("the connection was closed before the request was complete")
 
 
 class TooManyAds(ServiceError):

@@ -6,9 +6,10 @@ from typing import Any
 
 from fastapi import Request
 from pydantic import ValidationError
+from starlette.requests import ClientDisconnect
 
 from service.api.schemas import ScoreRequest
-from service.errors import BodyTooLarge, InvalidRequest, UnsupportedMediaType
+from service.errors import BodyTooLarge, ClientGone, InvalidRequest, UnsupportedMediaType
 
 MAX_REPORTED_FAULTS = 20
 
@@ -19,6 +20,7 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
     Raises:
         UnsupportedMediaType: It is not declared as JSON.
         BodyTooLarge: It is, or says that it is, over the limit; the rest is not read.
+        ClientGone: The connection was closed before the body was whole.
     """
     content_type = request.headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
@@ -28,10 +30,13 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
     if declared.isdecimal() and int(declared) > limit_bytes:
         raise BodyTooLarge(limit_bytes)
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit_bytes:
-            raise BodyTooLarge(limit_bytes)
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit_bytes:
+                raise BodyTooLarge(limit_bytes)
+    except ClientDisconnect as error:
+        raise ClientGone from error
     return bytes(body)
 
 

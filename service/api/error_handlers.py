@@ -13,6 +13,7 @@ from service.api.json_response import json_response
 from service.api.schemas import ErrorResponse
 from service.errors import (
     BodyTooLarge,
+    ClientGone,
     DeadlineExceeded,
     InferenceFailed,
     InvalidRequest,
@@ -28,6 +29,7 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
     TooManyAds: 422,
     UnsupportedMediaType: 415,
     BodyTooLarge: 413,
+    ClientGone: 400,
     QueueFull: 429,
     NotReady: 503,
     DeadlineExceeded: 504,
@@ -36,6 +38,7 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
 }
 
 _MEANING = {
+    400: "The connection was closed before the body was whole.",
     413: "The body is over the limit.",
     415: "The content type is not JSON.",
     422: "A field is wrong or missing; `details` names each.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema
 import pytest
 
@@ -172,6 +174,23 @@ def test_a_body_of_unknown_length_is_read_no_further_than_the_limit(
     headers = {"content-type": "application/json"}
     response = service.client.post("/v1/score", content=chunks, headers=headers)
     assert response.status_code == 413
+
+
+def test_a_caller_that_hangs_up_amid_its_body_is_counted_and_is_no_fault_of_ours(
+    service: RunningService,
+) -> None:
+    url = httpx.URL(service.url)
+    with socket.create_connection((url.host, url.port or 0)) as connection:
+        connection.sendall(
+            b"POST /v1/score HTTP/1.1\r\nHost: adrel\r\nContent-Type: application/json\r\n"
+            b'Content-Length: 1000\r\n\r\n{"query"'
+        )
+    gone = 'adrel_requests_total{outcome="client_gone",route="/v1/score"}'
+    for _ in range(1000):  # the server sees the hang-up when its loop next turns
+        if service.metric(gone) == 1:
+            break
+    assert service.metric(gone) == 1
+    assert not [entry for entry in service.log if entry["level"] == "error"]
 
 
 def test_over_long_text_is_scored_truncated_flagged_and_counted(service: RunningService) -> None:
