@@ -4,7 +4,7 @@
     |- InvalidRequest             bytes -> request: not JSON, or a field is wrong
     |- UnsupportedMediaType       the body is not declared as JSON
     |- BodyTooLarge               more bytes than the limit; read no further
-    |- ClientGone                 the caller hung up before the body was whole
+    |- ClientGone                 the caller hung up before it had its answer
     |- TooManyAds                 request -> pairs: more ads than one request may carry
     |- QueueFull                  pairs -> queue: no room; nothing was admitted
     |- NotReady                   before warm-up has ended, or while draining
@@ -74,12 +74,12 @@ class BodyTooLarge(ServiceError):
 
 
 class ClientGone(ServiceError):
-    """The caller hung up before its body was whole. Nobody reads the answer; it is counted."""
+    """The caller hung up before it had its answer. Nobody reads this one; it is counted."""
 
     code = "client_gone"
 
     def __init__(self) -> None:
-        super().__init__("the connection was closed before the request was complete")
+        super().__init__("the caller closed the connection before it had its answer")
 
 
 class TooManyAds(ServiceError):

@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from hypothesis import settings
 
 from tests.tiny_models import write_bert
 
 # Read when the hub's client is imported, so set before: a test that would download fails at once.
 os.environ["HF_HUB_OFFLINE"] = "1"
+
+# How long an example takes says more about the machine's neighbours than about the code.
+settings.register_profile("adrel", deadline=None)
+settings.load_profile("adrel")
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from service.api.schemas import ScoreRequest
 from service.errors import BodyTooLarge, ClientGone, InvalidRequest, UnsupportedMediaType
 
 MAX_REPORTED_FAULTS = 20
+MAX_FIELD_CHARS = 100  # a caller's misspelt field name may be of any length
 
 
 async def read_body(request: Request, limit_bytes: int) -> bytes:
@@ -26,6 +27,9 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise UnsupportedMediaType(content_type)
+    encoding = request.headers.get("content-encoding", "identity").lower()
+    if encoding != "identity":
+        raise UnsupportedMediaType(f"{content_type} with Content-Encoding {encoding}")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit_bytes:
         raise BodyTooLarge(limit_bytes)
@@ -63,6 +67,6 @@ def _detail(fault: Any) -> dict[str, str]:  # noqa: ANN401  # pydantic's own rec
         return {"field": "body", "problem": fault["msg"]}
     field = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault["loc"])
     return {
-        "field": field.removeprefix(".") or "body",
+        "field": field.removeprefix(".")[:MAX_FIELD_CHARS] or "body",
         "problem": fault["msg"].removeprefix("Value error, "),
     }

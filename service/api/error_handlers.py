@@ -38,7 +38,7 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
 }
 
 _MEANING = {
-    400: "The connection was closed before the body was whole.",
+    400: "The caller closed the connection before it had its answer.",
     413: "The body is over the limit.",
     415: "The content type is not JSON.",
     422: "A field is wrong or missing; `details` names each.",

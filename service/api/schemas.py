@@ -8,6 +8,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    FailFast,
     Field,
     StringConstraints,
     model_validator,
@@ -55,7 +56,10 @@ class ScoreRequest(_Body):
     """One query and the ads to score against it."""
 
     query: Annotated[str, AfterValidator(_not_blank)] = Field(description="What the user typed.")
-    ads: list[AdIn] = Field(min_length=1, description="The answer keeps their order.")
+    # The first faulty ad ends the check: a body can hold half a million of them.
+    ads: Annotated[list[AdIn], FailFast()] = Field(
+        min_length=1, description="The answer keeps their order."
+    )
     timeout_ms: float | None = Field(
         default=None, gt=0, description="The answer leaves by then, with the scores that are ready."
     )

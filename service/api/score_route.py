@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
+from collections.abc import Coroutine
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -15,9 +17,11 @@ from service.api.schemas import REQUEST_ID_PATTERN, ScoreRequest, ScoreResponse
 from service.api.state import RequestLimits, ServiceState, state_of
 from service.domain import AdScore, PairStatus, ScoreAnswer
 from service.errors import (
+    ClientGone,
     DeadlineExceeded,
     InferenceFailed,
     InvalidRequest,
+    NotReady,
     ServiceError,
     TooManyAds,
 )
@@ -49,7 +53,7 @@ async def score(request: Request) -> Response:
     scored in time) or `failed`. If no ad has a score in time the answer is 504.
     """
     state = state_of(request)
-    loop_time_s = _now_s(state)
+    started_s = _now_s(state)
     outcome = ServiceError.code
     try:
         answer, response = await _answer(request, state)
@@ -59,8 +63,11 @@ async def score(request: Request) -> Response:
     except ServiceError as error:
         outcome = error.code
         raise
+    except asyncio.CancelledError:
+        outcome = NotReady.code  # the server gives up on what its drain could not finish
+        raise
     finally:
-        state.metrics.request_done(SCORE_ROUTE, outcome, _now_s(state) - loop_time_s)
+        state.metrics.request_done(SCORE_ROUTE, outcome, _now_s(state) - started_s)
 
 
 async def _answer(request: Request, state: ServiceState) -> tuple[ScoreAnswer, Response]:
@@ -73,7 +80,7 @@ async def _answer(request: Request, state: ServiceState) -> tuple[ScoreAnswer, R
     query = body.to_domain(_request_id(request, body), timeout_s)
     accepted_s = clock.now_s()
     try:
-        answer = await scorer.score(query)
+        answer = await _unless_the_caller_leaves(request, scorer.score(query))
     except DeadlineExceeded:
         state.metrics.pairs_lost(PairStatus.DEADLINE, len(query.ads))
         raise
@@ -94,6 +101,28 @@ async def _answer(request: Request, state: ServiceState) -> tuple[ScoreAnswer, R
         },
     }
     return answer, json_response(content, headers={REQUEST_ID_HEADER: answer.request_id})
+
+
+async def _unless_the_caller_leaves(
+    request: Request, scoring: Coroutine[Any, Any, ScoreAnswer]
+) -> ScoreAnswer:
+    """The answer, unless the connection closes first: then its pairs leave the queue at once.
+
+    The server does not cancel a route whose caller has gone, so somebody has to look.
+
+    Raises:
+        ClientGone: Nobody waits for the answer any more.
+    """
+    answer = asyncio.ensure_future(scoring)
+    gone = asyncio.ensure_future(request.receive())  # after the body only a disconnect comes
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientGone
+        return answer.result()
+    finally:
+        answer.cancel()
+        gone.cancel()
 
 
 def _now_s(state: ServiceState) -> float:

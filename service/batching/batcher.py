@@ -71,7 +71,7 @@ class Batcher(Generic[E]):
         clock: Clock,
         on_batch: Callable[[BatchDone], None],
     ) -> None:
-        """Start the worker threads.
+        """Set up; each worker thread starts with the first batch that needs it.
 
         Args:
             model: Runs one batch.
@@ -152,10 +152,15 @@ class Batcher(Generic[E]):
             for pair in plan.batch:
                 if pair.request.started_s is None:
                     pair.request.started_s = now_s
+            try:
+                run = asyncio.get_running_loop().run_in_executor(
+                    self._executor, self._model.logits, [pair.encoded for pair in plan.batch]
+                )
+            except RuntimeError:  # no thread can be started
+                logger.exception("batch of %d pairs could not start", len(plan.batch))
+                self._settle(plan.batch, now_s, None)
+                continue
             self._idle_workers -= 1
-            run = asyncio.get_running_loop().run_in_executor(
-                self._executor, self._model.logits, [pair.encoded for pair in plan.batch]
-            )
             run.add_done_callback(functools.partial(self._finish, plan.batch, now_s))
 
     def _finish(
@@ -165,7 +170,18 @@ class Batcher(Generic[E]):
         run: asyncio.Future[NDArray[np.float32]],
     ) -> None:
         self._idle_workers += 1
-        logits = _outcome(run, len(batch))
+        try:
+            self._settle(batch, started_s, _outcome(run, len(batch)))
+        finally:  # whatever went wrong above, the next batch must start
+            self._start_batches()
+            self._note_if_drained()
+
+    def _settle(
+        self,
+        batch: Sequence[QueuedPair[E]],
+        started_s: float,
+        logits: NDArray[np.float32] | None,
+    ) -> None:
         for row, pair in enumerate(batch):
             if logits is None or not np.isfinite(logits[row]).all():
                 pair.request.settle(pair.index, PairStatus.FAILED, None)
@@ -181,8 +197,6 @@ class Batcher(Generic[E]):
                 failed=logits is None,
             )
         )
-        self._start_batches()
-        self._note_if_drained()
 
     def _note_if_drained(self) -> None:
         idle = self._idle_workers == self._workers and len(self._queue) == 0

@@ -131,6 +131,8 @@ class PairQueue(Generic[E]):
             QueueFull: They do not all fit.
         """
         if len(self._waiting) + len(pairs) > self._max_waiting_pairs:
+            self._waiting = [pair for pair in self._waiting if not pair.abandoned]
+        if len(self._waiting) + len(pairs) > self._max_waiting_pairs:
             raise QueueFull(len(self._waiting), self._max_waiting_pairs)
         by_length = sorted(range(len(pairs)), key=lambda index: -pairs[index].length_tokens)
         self._waiting.extend(

@@ -37,7 +37,7 @@ class AdTemplate:
 
     def render(self, ad: Ad) -> str:
         """The ad as one text: its ready-made `text` if it has one, else its fields joined."""
-        if ad.text:
+        if ad.text.strip():
             return ad.text
         values = (getattr(ad, name).strip() for name in self.fields)
         return self.separator.join(value for value in values if value)

@@ -155,9 +155,10 @@ class PairEncoder:
 
     def encode(self, query: str, ads: Sequence[str]) -> list[EncodedPair]:
         """Encode each ad against the query; order is kept. The texts may be of any length."""
-        query_ids = self._tokenizer.encode(query, add_special_tokens=False).ids
-        encodings = self._tokenizer.encode_batch_fast(list(ads), add_special_tokens=False)
-        return [self._join(query_ids, encoding.ids) for encoding in encodings]
+        # In one call, also for the query: only the batch call lets go of the interpreter lock.
+        encodings = self._tokenizer.encode_batch_fast([query, *ads], add_special_tokens=False)
+        query_ids = encodings[0].ids
+        return [self._join(query_ids, encoding.ids) for encoding in encodings[1:]]
 
     def _join(self, query_ids: list[int], ad_ids: list[int]) -> EncodedPair:
         frame = self._frame

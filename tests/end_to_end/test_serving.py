@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import socket
@@ -191,6 +192,28 @@ def test_a_caller_that_hangs_up_amid_its_body_is_counted_and_is_no_fault_of_ours
             break
     assert service.metric(gone) == 1
     assert not [entry for entry in service.log if entry["level"] == "error"]
+
+
+def test_a_caller_that_hangs_up_stops_costing(tiny_bundle_int8: Path) -> None:
+    with running(tiny_bundle_int8, "--workers", "1") as started:
+        url = httpx.URL(started.url)
+        body = json.dumps({"query": "red", "ads": ads(*["shoe bag " * 20] * 400)}).encode()
+        head = (
+            "POST /v1/score HTTP/1.1\r\nHost: adrel\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        connections = [socket.create_connection((url.host, url.port or 0)) for _ in range(8)]
+        for connection in connections:
+            connection.sendall(head.encode() + body)
+        while started.metric("adrel_queue_pairs") < 1000:
+            pass
+        for connection in connections:
+            connection.close()
+        gone = 'adrel_requests_total{outcome="client_gone",route="/v1/score"}'
+        while started.metric("adrel_queue_pairs") > 0:
+            pass
+        assert started.metric(gone) > 0
+        assert started.metric("adrel_batch_pairs_sum") < 8 * 400
 
 
 def test_over_long_text_is_scored_truncated_flagged_and_counted(service: RunningService) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +11,18 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from tokenizers.processors import TemplateProcessing
 
 from model_export import export, rowwise_int8
 from model_export.checkpoint import Checkpoint, load_checkpoint
-from model_export.errors import ExportError, ParityFailed
+from model_export.errors import ExportError, ParityFailed, UnsupportedCheckpoint
 from model_export.export import export_bundle
 from model_export.pairs import LabelledPair
 from model_export.to_onnx import convert
 from service.domain import Ad
 from service.scoring.bundle import open_bundle, read_manifest, self_test
+from service.scoring.calibration import ScoreCalibration
 from tests.tiny_models import WORDS, write_bert
 
 
@@ -54,15 +59,26 @@ def test_a_two_class_and_a_graded_checkpoint_become_bundles_too(tmp_path: Path) 
         assert ((scores > 0) & (scores < 1)).all()
 
 
-def damage(graph: onnx.ModelProto) -> None:
+def reverse_a_matrix(graph: onnx.ModelProto) -> None:
     """Weights of one matrix in the wrong order: loads, runs, and scores wrongly."""
     tensor = next(t for t in graph.graph.initializer if len(t.dims) == 2 and t.dims[0] == 32)
     values = numpy_helper.to_array(tensor)
     tensor.CopyFrom(numpy_helper.from_array(values[::-1].copy(), tensor.name))
 
 
+def forget_the_segments(graph: onnx.ModelProto) -> None:
+    """Query and ad look alike to the model, as when zero segment ids are fed."""
+    tensor = next(t for t in graph.graph.initializer if "token_type" in t.name)
+    values = numpy_helper.to_array(tensor)
+    tensor.CopyFrom(numpy_helper.from_array(np.repeat(values[:1], 2, axis=0), tensor.name))
+
+
+@pytest.mark.parametrize("damage", [reverse_a_matrix, forget_the_segments])
 def test_a_graph_that_scores_otherwise_is_refused_with_its_worst_pairs_and_nothing_is_written(
-    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Checkpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: Callable[[onnx.ModelProto], None],
 ) -> None:
     def damaged(*arguments: Any) -> onnx.ModelProto:  # noqa: ANN401  # passed through
         graph = convert(*arguments)
@@ -72,8 +88,81 @@ def test_a_graph_that_scores_otherwise_is_refused_with_its_worst_pairs_and_nothi
     monkeypatch.setattr(export, "convert", damaged)
     with pytest.raises(ParityFailed, match="worst_logit is") as caught:
         export_bundle(checkpoint, "int8", tmp_path / "out", report=quiet)
+    assert "torch against fp32" in str(caught.value)
     assert "worst pairs" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def per_tensor_dynamic(graph: onnx.ModelProto, folder: Path) -> int:
+    """The int8 recipe that everybody ships, in place of ours."""
+    plain, usual = folder / "plain.onnx", folder / "usual.onnx"
+    onnx.save(graph, plain)
+    extra = {"DefaultTensorType": onnx.TensorProto.FLOAT}
+    quantize_dynamic(plain, usual, weight_type=QuantType.QInt8, extra_options=extra)
+    graph.CopyFrom(onnx.load(usual))
+    return 1
+
+
+def test_a_recipe_whose_scores_depend_on_the_batch_is_refused_and_the_old_bundle_stays(
+    checkpoint: Checkpoint,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "bundle"
+    old = export_bundle(checkpoint, "fp32", out, report=quiet)
+    scratch = tmp_path_factory.mktemp("recipe")
+    monkeypatch.setattr(
+        rowwise_int8, "quantize_rowwise", lambda graph: per_tensor_dynamic(graph, scratch)
+    )
+    with pytest.raises(ParityFailed, match="torch against int8") as caught:
+        export_bundle(checkpoint, "int8", out, report=quiet)
+    assert "batch_spread is" in str(caught.value)
+    assert read_manifest(out) == old
+    assert [file.name for file in tmp_path.iterdir()] == ["bundle"]
+
+
+def test_a_tokenizer_that_cannot_join_two_texts_is_refused(
+    checkpoint: Checkpoint, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    other = load_checkpoint(str(tiny_checkpoint), None, None)
+    other.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $B [SEP] $A [SEP]",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )  # fmt: skip
+    assert other.tokenizer is not checkpoint.tokenizer
+    with pytest.raises(UnsupportedCheckpoint, match="second text before the first"):
+        export_bundle(other, "fp32", tmp_path / "out", report=quiet)
+
+
+def test_without_labelled_pairs_the_calibration_of_the_checkpoint_is_served(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    stored = ScoreCalibration(slope=0.5, intercept=-1.0, fitted_on="dev")
+    calibrated = replace(checkpoint, calibration=stored)
+    manifest = export_bundle(calibrated, "fp32", tmp_path / "out", report=quiet)
+    assert manifest.score_calibration == stored
+    assert manifest.quality == {}
+
+
+def test_too_few_labelled_pairs_stop_the_export_before_anything_is_written(
+    checkpoint: Checkpoint, tiny_bundle_fp32: Path, tmp_path: Path
+) -> None:
+    pairs = labelled_by(tiny_bundle_fp32, n_pairs=12)
+    with pytest.raises(ExportError, match="at least 10 pairs of each class"):
+        export_bundle(checkpoint, "fp32", tmp_path / "out", pairs, report=quiet)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_step_is_reported_in_order_with_its_figures(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    export_bundle(checkpoint, "int8", tmp_path / "out", report=lines.append)
+    steps = [line[:5] for line in lines if line.startswith("[")]
+    assert steps == [f"[{n}/5]" for n in range(1, 6)]
+    assert sum("batch_spread 0" in line for line in lines) == 2
+    assert any("quantize 12 products" in line for line in lines)
 
 
 def test_a_folder_that_is_no_bundle_is_never_overwritten(
@@ -97,6 +186,11 @@ def labelled_by(bundle_path: Path, n_pairs: int = 200) -> list[LabelledPair]:
     ]
 
 
+def log_loss_of_a_constant(pairs: list[LabelledPair]) -> float:
+    share = float(np.mean([pair.label for pair in pairs]))
+    return float(-(share * np.log(share) + (1 - share) * np.log(1 - share)))
+
+
 def test_labelled_pairs_give_calibration_quality_and_another_version(
     checkpoint: Checkpoint, tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
@@ -108,6 +202,8 @@ def test_labelled_pairs_give_calibration_quality_and_another_version(
     assert manifest.score_calibration.slope != 1
     assert manifest.quality["served"]["auc"] > 0.8
     assert manifest.quality["served"]["pairs"] == 200
+    assert manifest.parity["int8"]["n_pairs"] == plain.parity["int8"]["n_pairs"] + 200
+    assert manifest.quality["served"]["log_loss"] < log_loss_of_a_constant(pairs)
     assert abs(manifest.quality["torch"]["auc"] - manifest.quality["served"]["auc"]) < 0.02
     assert manifest.model.version != plain.model.version
     assert manifest.files_sha256["model.onnx"] == plain.files_sha256["model.onnx"]

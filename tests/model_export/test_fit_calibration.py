@@ -49,3 +49,29 @@ def test_logits_that_fall_with_relevance_are_refused() -> None:
     margins, labels = simulated(1.0, 0.0)
     with pytest.raises(ExportError, match="which label means relevant"):
         fit_score_calibration(-margins, labels, "upside down")
+
+
+def test_the_mean_score_is_the_share_that_is_relevant() -> None:
+    margins, labels = simulated(0.7, -2.0)
+    fitted = fit_score_calibration(margins, labels, "simulation")
+    mean = sigmoid(fitted.slope * margins + fitted.intercept).mean()
+    assert mean == pytest.approx(labels.mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-2, 100.0])
+def test_the_scale_of_the_logits_does_not_matter(scale: float) -> None:
+    margins, labels = simulated(1.0, 0.5)
+    fitted = fit_score_calibration(margins * scale, labels, "simulation")
+    assert fitted.slope * scale == pytest.approx(1.0, rel=0.1)
+    assert fitted.intercept == pytest.approx(0.5, abs=0.1)
+
+
+def test_ten_pairs_of_each_class_are_enough_and_labels_may_be_soft() -> None:
+    margins = np.concatenate([np.linspace(-2, 1, 10), np.linspace(-1, 2, 10)])
+    soft = [0.2] * 10 + [0.7] * 10
+    hard = [0.0] * 10 + [1.0] * 10
+    assert fit_score_calibration(margins, soft, "few") == fit_score_calibration(
+        margins, hard, "few"
+    )
+    with pytest.raises(ExportError, match="got 10 relevant and 9 others"):
+        fit_score_calibration(margins[1:], hard[1:], "fewer")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model_export.__main__ import main
-from tests.tiny_models import WORDS
+from tests.tiny_models import WORDS, write_bert
 
 
 @pytest.fixture
@@ -45,6 +45,76 @@ def test_export_says_where_the_bundle_is(
     assert json.loads((out / "manifest.json").read_text())["inputs"]["max_length_tokens"] == 32
 
 
+def test_figures_of_the_export_and_of_a_later_evaluation_are_the_same(
+    tiny_checkpoint: Path, tmp_path: Path, pairs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "bundle"
+    # Labels that say nothing may get a slope of either sign, so here they follow the model.
+    rows = [json.loads(line) for line in pairs_file.read_text(encoding="utf-8").splitlines()]
+    labelled = relabelled_by_the_model(tiny_checkpoint, rows)
+    pairs_file.write_text("\n".join(json.dumps(row) for row in labelled), encoding="utf-8")
+    code = main(["export", "--checkpoint", str(tiny_checkpoint), "--out", str(out),
+                 "--name", "shoes", "--calibrate-on", str(pairs_file)])  # fmt: skip
+    assert code == 0
+    assert "bundle shoes " in capsys.readouterr().out
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["model"]["name"] == "shoes"
+    assert main(["evaluate", "--bundle", str(out), "--pairs", str(pairs_file)]) == 0
+    assert json.loads(capsys.readouterr().out) == pytest.approx(manifest["quality"]["served"])
+
+
+def relabelled_by_the_model(
+    checkpoint: Path, rows: list[dict[str, object]]
+) -> list[dict[str, object]]:
+    from model_export.checkpoint import load_checkpoint
+    from model_export.parity import torch_logits
+    from service.scoring.encoding import PairEncoder
+
+    loaded = load_checkpoint(str(checkpoint), None, None)
+    encoder = PairEncoder(loaded.backend, loaded.max_length_tokens)
+    encoded = [encoder.encode(str(row["query"]), [str(row["title"])])[0] for row in rows]
+    logits = torch_logits(loaded.model, encoded)[:, 0]
+    middle = sorted(logits)[len(rows) // 2]
+    return [{**row, "label": int(logit > middle)} for row, logit in zip(rows, logits, strict=True)]
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence_too(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    out = tmp_path / "file" / "bundle"
+    code = main(["export", "--checkpoint", str(tiny_checkpoint), "--out", str(out),
+                 "--precision", "fp32"])  # fmt: skip
+    assert code == 1
+    assert capsys.readouterr().err.startswith("adrel: ")
+
+
+def test_a_bundle_that_is_not_there_and_a_faulty_line_are_named(
+    tmp_path: Path, pairs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", "--bundle", str(tmp_path), "--pairs", str(pairs_file)]) == 1
+    assert str(tmp_path) in capsys.readouterr().err
+    with pairs_file.open("a", encoding="utf-8") as file:
+        file.write('\n{"query": "red shoe", "title": "shoe", "label": 7}\n')
+    assert main(["evaluate", "--bundle", str(tmp_path), "--pairs", str(pairs_file)]) == 1
+    shown = capsys.readouterr().err
+    assert "line 46" in shown
+    assert "0-1, got 7" in shown
+
+
+def test_two_classes_need_the_users_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_bert(tmp_path / "two", n_labels=2)
+    command = ["export", "--checkpoint", str(folder), "--precision", "fp32"]
+    assert main([*command, "--out", str(tmp_path / "a")]) == 1
+    assert "--relevant-label" in capsys.readouterr().err
+    code = main([*command, "--out", str(tmp_path / "b"), "--relevant-label", "LABEL_1"])
+    assert code == 0
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["head"]["relevant_index"] == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -61,11 +131,15 @@ def test_what_cannot_work_ends_with_one_sentence_and_code_one(
     assert message in shown
 
 
-def test_asking_for_help_does_not_wait_for_torch() -> None:
+@pytest.mark.parametrize("arguments", [[], ["export"], ["evaluate"], ["finetune"]])
+def test_asking_for_help_does_not_wait_for_torch(arguments: list[str]) -> None:
     code = (
         "import sys, contextlib, model_export.__main__ as m\n"
-        "with contextlib.suppress(SystemExit): m.main(['--help'])\n"
-        "sys.exit('torch' in sys.modules)"
+        "with contextlib.suppress(SystemExit): m.main([*sys.argv[1:], '--help'])\n"
+        "sys.exit(not {'torch', 'transformers', 'onnxruntime'}.isdisjoint(sys.modules))"
     )
     root = Path(__file__).parents[2]
-    assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+    command = [sys.executable, "-c", code, *arguments]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "usage: python -m model_export" in result.stdout

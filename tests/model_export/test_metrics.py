@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -44,6 +45,21 @@ def test_rank_correlation_sees_order_and_nothing_else(values: list[int]) -> None
     assert rank_correlation(array, -array) == pytest.approx(-1.0)
 
 
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=15))
+def test_rank_correlation_is_pearsons_of_the_ranks_with_ties_in_the_middle(
+    rows: list[tuple[int, int]],
+) -> None:
+    def ranks(values: list[int]) -> list[float]:
+        return [sum(w < v for w in values) + (values.count(v) + 1) / 2 for v in values]
+
+    left, right = ([row[side] for row in rows] for side in (0, 1))
+    value = rank_correlation(left, right)
+    if len(set(left)) == 1 or len(set(right)) == 1:
+        assert math.isnan(value), "a constant has no order to agree with"
+    else:
+        assert value == pytest.approx(np.corrcoef(ranks(left), ranks(right))[0, 1])
+
+
 def test_ndcg_of_a_known_ranking() -> None:
     gains, scores = [3.0, 0.0, 1.0], [0.1, 0.9, 0.5]
     discounted = 0 / math.log2(2) + 1 / math.log2(3) + 7 / math.log2(4)
@@ -62,6 +78,31 @@ def test_a_constant_scorer_gains_nothing_from_the_order_of_the_file() -> None:
     assert best_first < 1
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=2, max_size=5),
+    st.integers(1, 6),
+)
+def test_ndcg_is_the_mean_over_all_orders_that_the_scores_allow(
+    rows: list[tuple[int, int]], k: int
+) -> None:
+    def discounted(gains: list[int]) -> float:
+        return sum((2**g - 1) / math.log2(place + 2) for place, g in enumerate(gains[:k]))
+
+    gains, scores = [gain for gain, _ in rows], [score for _, score in rows]
+    value = ndcg_at_k(["q"] * len(rows), gains, scores, k)
+    if len(set(gains)) == 1:
+        assert math.isnan(value)
+        return
+    falling = sorted(scores, reverse=True)
+    allowed = [
+        discounted([gain for gain, _ in order])
+        for order in itertools.permutations(rows)
+        if [score for _, score in order] == falling
+    ]
+    ideal = discounted(sorted(gains, reverse=True))
+    assert value == pytest.approx(sum(allowed) / len(allowed) / ideal)
+
+
 def test_queries_that_cannot_be_ranked_are_left_out() -> None:
     groups, gains, scores = ["a", "a", "b", "b"], [1, 1, 1, 0], [0.1, 0.9, 0.9, 0.1]
     assert ndcg_at_k(groups, gains, scores) == 1.0
@@ -73,3 +114,19 @@ def test_log_loss_and_calibration_error_of_known_scores() -> None:
     labels, scores = [0, 1] * 50, [0.5] * 100
     assert expected_calibration_error(labels, scores, n_bins=1) == pytest.approx(0.0)
     assert expected_calibration_error([1] * 100, [0.7] * 100) == pytest.approx(0.3)
+
+
+def test_calibration_error_weighs_its_bins_by_their_size() -> None:
+    # Three pairs in two bins: (.2, .4), whose labels are both 0, and (.9), whose label is 1.
+    error = expected_calibration_error([0, 0, 1], [0.2, 0.4, 0.9], n_bins=2)
+    assert error == pytest.approx(0.3 * 2 / 3 + 0.1 / 3)
+
+
+def test_one_certain_mistake_costs_much_but_not_infinitely_much() -> None:
+    assert 20 < log_loss([0, 1], [1.0, 1.0]) * 2 < 40
+    assert log_loss([1], [0.0]) > 20
+
+
+def test_a_scorer_that_always_says_the_base_rate_is_calibrated_in_any_order_of_the_file() -> None:
+    assert expected_calibration_error([0, 1] * 50, [0.5] * 100) == pytest.approx(0.0)
+    assert expected_calibration_error([0] * 50 + [1] * 50, [0.5] * 100) == pytest.approx(0.0)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from model_export.errors import ParityFailed
 from model_export.parity import (
+    LARGE_BATCH_PAIRS,
+    N_WORST_SHOWN,
     TOLERANCES,
     Fidelity,
     Tolerances,
@@ -18,6 +20,7 @@ from model_export.parity import (
     violations,
     worst_pairs_table,
 )
+from service.scoring.bulk import MICRO_BATCH_PAIRS
 from service.scoring.calibration import Head
 from service.scoring.encoding import EncodedPair
 
@@ -96,3 +99,63 @@ def test_the_worst_pair_comes_first() -> None:
     table = worst_pairs_table(texts, column(0, 0, 0), column(0, 4, 1), HEAD)
     assert table.index("terrible") < table.index("bad") < table.index("fine")
     assert "0.5000  0.9820" in table
+
+
+class Biased:
+    """Zero for every pair, unless `bias` says otherwise for a pair in its batch."""
+
+    def __init__(self, bias: Callable[[EncodedPair, Sequence[EncodedPair]], float]) -> None:
+        self.bias = bias
+
+    def logits(self, batch: Sequence[EncodedPair]) -> NDArray[np.float32]:
+        return column(*(self.bias(pair, batch) for pair in batch))
+
+
+def in_a_micro_batch(_: EncodedPair, batch: Sequence[EncodedPair]) -> float:
+    return float(len(batch) == MICRO_BATCH_PAIRS)
+
+
+def in_a_large_batch(_: EncodedPair, batch: Sequence[EncodedPair]) -> float:
+    return float(len(batch) == LARGE_BATCH_PAIRS)
+
+
+def beside_the_longest(pair: EncodedPair, batch: Sequence[EncodedPair]) -> float:
+    return float(pair.length_tokens < 10 and batch[0].length_tokens == 59)
+
+
+@pytest.mark.parametrize("bias", [in_a_micro_batch, in_a_large_batch, beside_the_longest])
+def test_every_kind_of_company_is_tried(
+    bias: Callable[[EncodedPair, Sequence[EncodedPair]], float],
+) -> None:
+    assert batch_spread(Biased(bias), pairs()) == 1
+
+
+@pytest.mark.parametrize("bias", [in_a_micro_batch, in_a_large_batch, beside_the_longest])
+def test_a_logit_that_is_no_number_in_some_company_never_passes(
+    bias: Callable[[EncodedPair, Sequence[EncodedPair]], float],
+) -> None:
+    broken = Biased(lambda pair, batch: float("nan") if bias(pair, batch) else 0.0)
+    fidelity = replace(GOOD, batch_spread=batch_spread(broken, pairs()))
+    assert violations(fidelity, TOLERANCES["fp32"])
+
+
+def test_a_logit_that_is_no_number_spoils_the_comparison() -> None:
+    nan = float("nan")
+    fidelity = compare(column(-2, 0, 3), column(-2, nan, 3), HEAD, spread=0.0)
+    assert violations(fidelity, TOLERANCES["int8"])
+
+
+def test_a_pair_without_a_number_is_worse_than_any_other() -> None:
+    texts = [(f"q{n}", "fine") for n in range(2 * N_WORST_SHOWN)]
+    reference = column(*range(2 * N_WORST_SHOWN))
+    actual = reference + np.float32(0.1)
+    actual[7] = np.nan
+    table = worst_pairs_table(texts, reference, actual, HEAD).splitlines()
+    assert len(table) == 1 + N_WORST_SHOWN
+    assert "q7 |" in table[1]
+
+
+def test_figures_exactly_at_their_tolerances_pass_and_no_table_is_made() -> None:
+    tolerances = TOLERANCES["int8"]
+    limits = {field.name: getattr(tolerances, field.name) for field in fields(Tolerances)}
+    require_parity("stage", Fidelity(**limits, n_pairs=1), tolerances, lambda: 1 / 0)  # type: ignore[arg-type, return-value]  # must not be called

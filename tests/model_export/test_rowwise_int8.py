@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,17 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from model_export.errors import QuantizationFailed
 from model_export.parity import batch_spread
+from model_export.reference_pairs import reference_pairs
 from model_export.rowwise_int8 import quantize_rowwise, quantize_weight
 from service.domain import Ad
-from service.scoring.bundle import open_bundle
+from service.scoring.bundle import Bundle, open_bundle
+from service.scoring.encoding import EncodedPair
 from service.scoring.onnx_model import OnnxModel
 
 N_IN, N_OUT = 24, 16
@@ -129,3 +133,103 @@ def test_the_usual_dynamic_recipe_has_the_batch_spread_that_ours_has_not(
     )
     assert batch_spread(bundle.model, pairs) == 0
     assert batch_spread(OnnxModel(usual, n_logits=1), pairs) > 1e-3
+
+
+finite = st.floats(-1e4, 1e4, width=32)
+
+
+@given(arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=8), elements=finite))
+def test_no_weight_is_off_by_more_than_half_a_step_of_its_own_column(
+    weight: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    values, scales = quantize_weight(weight)
+    assert values.dtype == np.int8
+    assert np.abs(values).max() <= 63
+    assert scales.shape == (weight.shape[1],)
+    error = np.abs(values * scales.astype(np.float64) - weight)
+    assert (error <= scales * 0.5001).all()
+    assert (scales <= np.maximum(np.abs(weight).max(axis=0), 1e-8) / 63 * 1.0001).all()
+
+
+def test_the_largest_possible_sums_do_not_saturate_on_any_cpu() -> None:
+    weight = np.full((N_IN, N_OUT), 2.0, dtype=np.float32)
+    x = np.full((1, 3, N_IN), 5.0, dtype=np.float32)
+    y, _ = run(quantized(weight), x)
+    np.testing.assert_allclose(y, N_IN * 10.0, rtol=1e-5)
+
+
+def test_a_row_of_zeros_among_others_gives_zeros_and_leaves_them_alone(
+    weight: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    x = np.random.default_rng(5).normal(size=(2, 3, N_IN)).astype(np.float32)
+    model = quantized(weight)
+    full = run(model, x)[0]
+    x[0, 1] = 0
+    y = run(model, x)[0]
+    assert not y[0, 1].any()
+    assert np.isfinite(y).all()
+    full[0, 1] = 0
+    assert np.array_equal(y, full)
+
+
+def test_products_of_two_activations_and_weights_with_other_readers_are_left_alone(
+    weight: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    model = product_graph(weight)
+    model.graph.node.extend(
+        [
+            helper.make_node("Transpose", ["z"], ["z_turned"], perm=[0, 2, 1]),
+            helper.make_node("MatMul", ["y", "z_turned"], ["scores"]),
+            helper.make_node("ReduceSum", ["w"], ["total"], keepdims=0),
+        ]
+    )
+    model.graph.output.append(helper.make_tensor_value_info("scores", TensorProto.FLOAT, None))
+    model.graph.output.append(helper.make_tensor_value_info("total", TensorProto.FLOAT, None))
+    assert quantize_rowwise(model) == 2
+    assert [n.output[0] for n in model.graph.node if n.op_type == "MatMul"] == ["scores"]
+    names = {tensor.name for tensor in model.graph.initializer}
+    assert "w" in names, "ReduceSum still reads it"
+    assert "v" not in names, "only its int8 form is used"
+    total = run(model, np.ones((1, 2, N_IN), dtype=np.float32))[3]
+    assert total == pytest.approx(weight.sum(), rel=1e-4)
+
+
+def test_every_product_of_a_real_graph_is_quantized_and_attention_shares_its_input(
+    tiny_bundle_fp32: Path,
+) -> None:
+    model = onnx.load(tiny_bundle_fp32 / "model.onnx")
+    before = Counter(node.op_type for node in model.graph.node)
+    n_products = quantize_rowwise(model)
+    onnx.checker.check_model(model)
+    after = Counter(node.op_type for node in model.graph.node)
+    n_layers = before["MultiHeadAttention"]
+    assert n_products == before["MatMul"] == 6 * n_layers
+    assert after["MatMul"] == 0
+    assert after["MatMulIntegerToFloat"] == n_products
+    assert after["QuantizeLinear"] == 4 * n_layers, "query, key and value read one quantization"
+    integers = [t for t in model.graph.initializer if t.data_type == TensorProto.INT8]
+    assert len(integers) == n_products
+    assert max(int(np.abs(numpy_helper.to_array(t)).max()) for t in integers) == 63
+
+
+N_COMPANY = 60
+
+
+@cache
+def alone(
+    path: Path,
+) -> tuple[Bundle, list[EncodedPair], np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
+    """Pairs of all lengths, the awkward ones too, with the logits that each has by itself."""
+    bundle = open_bundle(path)
+    pairs = [bundle.encode(query, [ad])[0] for query, ad in reference_pairs(N_COMPANY)]
+    return bundle, pairs, np.concatenate([bundle.model.logits([pair]) for pair in pairs])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@given(st.lists(st.integers(0, N_COMPANY - 1), min_size=2, max_size=40))
+def test_a_pair_alone_and_in_company_has_the_same_logits(
+    tiny_bundle_fp32: Path, tiny_bundle_int8: Path, precision: str, company: list[int]
+) -> None:
+    bundle, pairs, expected = alone(tiny_bundle_fp32 if precision == "fp32" else tiny_bundle_int8)
+    logits = bundle.model.logits([pairs[index] for index in company])
+    assert np.array_equal(logits, expected[company])

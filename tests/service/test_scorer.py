@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Sequence
 
 import numpy as np
@@ -41,7 +42,8 @@ class Bench:
             clock=self.clock,
             on_batch=lambda _: None,
         )
-        self.scorer: Scorer[FakePair] = Scorer(FakeText(), self.batcher, self.clock)
+        self.text = FakeText()
+        self.scorer: Scorer[FakePair] = Scorer(self.text, self.batcher, self.clock)
 
 
 @pytest.fixture
@@ -110,6 +112,40 @@ async def test_a_request_on_which_the_model_fails_says_so(bench: Bench) -> None:
     bench.model.fail_on = lambda _: True
     with pytest.raises(InferenceFailed):
         await bench.scorer.score(query("70", "50"))
+
+
+async def test_a_failure_and_a_deadline_together_are_a_deadline(bench: Bench) -> None:
+    def fail_and_hold_the_next(_: Sequence[FakePair]) -> bool:
+        bench.model.hold()
+        return True
+
+    bench.model.fail_on = fail_and_hold_the_next
+    task = asyncio.ensure_future(bench.scorer.score(query("1", "2", "3")))
+    await until(lambda: len(bench.model.batches) == 2)
+    bench.clock.advance(1.0)
+    with pytest.raises(DeadlineExceeded):
+        await task
+
+
+async def test_the_deadline_holds_while_a_long_text_is_encoded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    encode = bench.text.encode
+
+    def slow(text: str, ads: Sequence[Ad]) -> list[FakePair]:
+        assert gate.wait(timeout=30)
+        return encode(text, ads)
+
+    monkeypatch.setattr(bench.text, "encode", slow)
+    long_text = "42 " + "x" * ENCODE_INLINE_MAX_CHARS
+    task = asyncio.ensure_future(bench.scorer.score(query(long_text, timeout_s=0.5)))
+    await until(lambda: bool(bench.clock.timers))
+    bench.clock.advance(0.5)
+    with pytest.raises(DeadlineExceeded):
+        await task
+    gate.set()
+    assert bench.model.batches == []
 
 
 async def test_one_failing_batch_does_not_cost_the_other_ads_their_scores(bench: Bench) -> None:

@@ -98,6 +98,33 @@ async def test_a_model_that_returns_too_few_rows_fails_the_batch_and_not_the_loo
     assert await settled(bench, [FakePair(10)]) == [PairStatus.OK]
 
 
+async def test_an_observer_that_fails_does_not_stop_the_batches(bench: Bench) -> None:
+    def fail(_: BatchDone) -> None:
+        raise ZeroDivisionError
+
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    bench.batcher._on_batch = fail
+    bench.model.hold()
+    requests = [auction(bench, [FakePair(10 * 3**i)]) for i in range(3)]
+    bench.model.release()
+    for request in requests:
+        await request.done
+    assert all(request.statuses == [PairStatus.OK] for request in requests)
+
+
+async def test_a_worker_thread_that_cannot_start_fails_the_batch_and_loses_no_worker(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.batcher._executor, "submit", no_thread)
+        assert await settled(bench, [FakePair(10)]) == [PairStatus.FAILED]
+    assert bench.batcher.running_batches == 0
+    assert await settled(bench, [FakePair(10)]) == [PairStatus.OK]
+
+
 async def test_a_logit_that_is_not_finite_fails_only_its_own_pair(bench: Bench) -> None:
     pairs = [FakePair(10, logit=1.0), FakePair(10, logit=float("nan")), FakePair(10, logit=2.0)]
     statuses = await settled(bench, pairs)

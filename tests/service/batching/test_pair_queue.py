@@ -67,6 +67,15 @@ async def test_a_closed_request_leaves_the_queue_without_a_batch() -> None:
     assert len(queue) == 0
 
 
+async def test_pairs_that_nobody_waits_for_hold_no_place_in_the_queue() -> None:
+    queue: PairQueue[FakePair] = PairQueue(LIMITS, max_waiting_pairs=5)
+    gone = request(5)
+    queue.admit(gone, pairs(5))
+    gone.close()
+    queue.admit(request(5), pairs(5))
+    assert len(queue) == 5
+
+
 async def test_a_batch_is_never_larger_than_asked_or_than_the_limit() -> None:
     queue: PairQueue[FakePair] = PairQueue(LIMITS, max_waiting_pairs=100)
     queue.admit(request(50), pairs(50))
