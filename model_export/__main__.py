@@ -9,6 +9,7 @@ python -m model_export finetune --train FILE --dev FILE --out DIR
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -167,7 +168,10 @@ def _finetune(arguments: argparse.Namespace) -> int:
         if (value := getattr(arguments, field.name, None)) is not None
     }
     base = arguments.base or DEFAULT_BASE
-    report = finetune(arguments.train, arguments.dev, base, arguments.out, FinetuneRecipe(**given))
+    with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
+        report = finetune(
+            arguments.train, arguments.dev, base, arguments.out, FinetuneRecipe(**given)
+        )
     print(json.dumps(asdict(report), indent=2))
     return 0
 

@@ -15,8 +15,9 @@ import onnx
 
 from model_export import parity, rowwise_int8
 from model_export.checkpoint import Checkpoint
+from model_export.errors import UnsupportedCheckpoint
 from model_export.evaluate import judge
-from model_export.fit_calibration import fit_score_calibration
+from model_export.fit_calibration import fit_score_calibration, require_both_classes
 from model_export.pairs import LabelledPair
 from model_export.reference_pairs import reference_pairs
 from model_export.to_onnx import convert
@@ -66,6 +67,8 @@ def export_bundle(
         ExportError: Nothing was written; the message says why.
     """
     check_target(out)
+    if labelled:  # before the minutes that come, not after
+        require_both_classes([pair.label for pair in labelled])
     work = _Work(checkpoint, labelled)
     report(f"[1/5] convert {checkpoint.name} ({type(checkpoint.model).__name__}) to ONNX, fuse")
     graph = convert(checkpoint.model, checkpoint.tokenizer)
@@ -99,7 +102,10 @@ class _Work:
         brought = [(pair.query, checkpoint.template.render(pair.ad)) for pair in labelled]
         self.n_made = len(made)
         self.texts = made + brought
-        encoder = PairEncoder(checkpoint.backend, checkpoint.max_length_tokens)
+        try:
+            encoder = PairEncoder(checkpoint.backend, checkpoint.max_length_tokens)
+        except ValueError as error:
+            raise UnsupportedCheckpoint(f"checkpoint {checkpoint.name}: {error}") from error
         self.encoded: list[EncodedPair] = [
             encoder.encode(query, [ad_text])[0] for query, ad_text in self.texts
         ]

@@ -44,6 +44,22 @@ def fit_logistic(values: NDArray[np.float64], targets: NDArray[np.float64]) -> t
     return float(weights[0]), float(weights[1])
 
 
+def require_both_classes(labels: ArrayLike) -> tuple[int, int]:
+    """How many pairs are relevant and how many are not.
+
+    Raises:
+        ExportError: One class has too few for a calibration that means anything.
+    """
+    relevant = np.asarray(labels, dtype=np.float64) > 0.5
+    n_relevant, n_other = int(relevant.sum()), int((~relevant).sum())
+    if min(n_relevant, n_other) < MIN_PAIRS_PER_CLASS:
+        raise ExportError(
+            f"score calibration needs at least {MIN_PAIRS_PER_CLASS} pairs of each class, "
+            f"got {n_relevant} relevant and {n_other} others"
+        )
+    return n_relevant, n_other
+
+
 def fit_score_calibration(
     margins: ArrayLike, labels: ArrayLike, fitted_on: str
 ) -> ScoreCalibration:
@@ -61,12 +77,7 @@ def fit_score_calibration(
     """
     values = np.asarray(margins, dtype=np.float64)
     relevant = np.asarray(labels, dtype=np.float64) > 0.5
-    n_relevant, n_other = int(relevant.sum()), int((~relevant).sum())
-    if min(n_relevant, n_other) < MIN_PAIRS_PER_CLASS:
-        raise ExportError(
-            f"score calibration needs at least {MIN_PAIRS_PER_CLASS} pairs of each class, "
-            f"got {n_relevant} relevant and {n_other} others"
-        )
+    n_relevant, n_other = require_both_classes(labels)
     targets = np.where(relevant, (n_relevant + 1) / (n_relevant + 2), 1 / (n_other + 2))
     slope, intercept = fit_logistic(values, targets)
     if slope <= 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -26,8 +25,6 @@ from service.scoring.bundle import (
 )
 from service.scoring.manifest import Manifest
 
-VERSION_CHARS = 12
-
 
 @dataclass(frozen=True, slots=True)
 class GoldenPair:
@@ -36,17 +33,6 @@ class GoldenPair:
     query: str
     ad_text: str
     logits: tuple[float, ...]
-
-
-def content_version(facts: dict[str, Any], files_sha256: dict[str, str]) -> str:
-    """A version derived from all that a score depends on, and from nothing else.
-
-    Args:
-        facts: Head, inputs and score calibration, as in the manifest.
-        files_sha256: Hashes of the graph and of the tokenizer.
-    """
-    material = json.dumps([facts, files_sha256], sort_keys=True)
-    return hashlib.sha256(material.encode()).hexdigest()[:VERSION_CHARS]
 
 
 def write_bundle(
@@ -85,12 +71,13 @@ def write_bundle(
         hashes = {
             name: sha256_of(folder / name) for name in (MODEL_FILE, TOKENIZER_FILE, GOLDEN_FILE)
         }
-        scored_by = {name: facts[name] for name in ("head", "inputs", "score_calibration")}
-        version = content_version(
-            scored_by, {name: hashes[name] for name in (MODEL_FILE, TOKENIZER_FILE)}
+        golden_facts = {**facts["golden"], "n_pairs": len(golden)}
+        fields = {**facts, "golden": golden_facts, "files_sha256": hashes}
+        unversioned = Manifest.model_validate(
+            {**fields, "model": {**facts["model"], "version": "unknown"}}
         )
-        model = {**facts["model"], "version": version}
-        manifest = Manifest.model_validate({**facts, "model": model, "files_sha256": hashes})
+        model = {**facts["model"], "version": unversioned.content_version()}
+        manifest = Manifest.model_validate({**fields, "model": model})
         text = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False)
         (folder / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
         self_test(open_bundle(folder))
@@ -102,12 +89,21 @@ def check_target(out: Path) -> None:
     """Refuse a target that would overwrite something other than a bundle.
 
     Raises:
-        ExportError: `out` exists, is not empty and holds no manifest.
+        ExportError: `out` exists, is not empty and is not a bundle.
     """
-    if out.exists() and not (out / MANIFEST_FILE).is_file():
-        if out.is_dir() and not any(out.iterdir()):
-            return
+    if out.is_dir() and (not any(out.iterdir()) or _is_bundle(out)):
+        return
+    if out.exists():
         raise ExportError(f"{out} exists and is not a bundle; choose another --out or remove it")
+
+
+def _is_bundle(folder: Path) -> bool:
+    """Of any schema version. Others have a manifest.json too, and theirs must not be deleted."""
+    try:
+        fields = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(fields, dict) and {"schema_version", "files_sha256"} <= fields.keys()
 
 
 def _replace(new: Path, out: Path, parked: Path) -> None:

@@ -86,6 +86,7 @@ def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
         summary="How relevant is each ad to this query?",
         lifespan=lifespan,
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.state.service = state
     app.include_router(score_route.router)
@@ -127,18 +128,22 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
     state.clock = clock
     state.model = {**facts, "provider": settings.provider, "workers": workers}
     state.scorer = Scorer(bundle, batcher, clock)
-    logger.info(
-        "ready",
-        extra={"model": identity.name, "version": identity.version, "workers": workers},
-    )
-    try:
-        yield
-    finally:
+    state.running_batches = lambda: batcher.running_batches
+
+    async def drain() -> None:
+        """Called by the server when a stop signal comes, while connections are still open."""
         state.draining = True
         cut_pairs = await batcher.drain(settings.drain_timeout_s)
         if cut_pairs:
             logger.warning("drain ran out of time", extra={"cut_pairs": cut_pairs})
-        gc.unfreeze()
+
+    state.drain = drain
+    logger.info(
+        "ready",
+        extra={"model": identity.name, "version": identity.version, "workers": workers},
+    )
+    yield
+    gc.unfreeze()
 
 
 def _document_score_request(app: FastAPI) -> None:

@@ -13,6 +13,7 @@
     StartupError                  never HTTP: one line on stderr, exit 1
     |- UnknownSetting             an ADREL_ variable that nothing reads
     |- InvalidSetting             a setting whose value cannot work
+    |- CannotListen               the address is in use or not ours
     |- BundleMissing              no bundle where one was named
     |- BundleCorrupt              a file is absent or is not the one that was exported
     |- BundleIncompatible         made for another version of the service, or for other inputs
@@ -155,6 +156,13 @@ class UnknownSetting(StartupError):
 
 class InvalidSetting(StartupError):
     """A setting has a value that cannot work; the message names it and the reason."""
+
+
+class CannotListen(StartupError):
+    """The address cannot be listened on."""
+
+    def __init__(self, host: str, port: int, why: OSError) -> None:
+        super().__init__(f"cannot listen on {host}:{port}: {why.strerror or why}")
 
 
 class BundleMissing(StartupError):

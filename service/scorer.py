@@ -14,7 +14,7 @@ from service.batching.batcher import Batcher
 from service.batching.pair_queue import Encoded, PendingRequest
 from service.clock import Clock
 from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, StageTimes
-from service.errors import DeadlineExceeded, InferenceFailed
+from service.errors import DeadlineExceeded, InferenceFailed, NotReady
 
 # Longer requests are tokenized in a thread. Tokenizing takes about 50 us for a pair of about 200
 # characters, so this holds the event loop up for about 2 ms.
@@ -60,7 +60,7 @@ class Scorer(Generic[P]):
 
         Raises:
             QueueFull: Refused at the door; nothing was spent on it but the encoding.
-            NotReady: The service drains.
+            NotReady: The service drains, or stopped before any ad had a score.
             DeadlineExceeded: Time ran out before any ad had a score.
             InferenceFailed: The model failed on every ad.
         """
@@ -109,7 +109,9 @@ class Scorer(Generic[P]):
 
     def _nothing_scored(
         self, query: ScoreQuery, request: PendingRequest
-    ) -> DeadlineExceeded | InferenceFailed:
+    ) -> DeadlineExceeded | InferenceFailed | NotReady:
+        if request.was_cut_off:
+            return NotReady("the service stopped before this request was scored")
         if all(status is PairStatus.FAILED for status in request.statuses):
             return InferenceFailed()
         return DeadlineExceeded(query.timeout_s, len(query.ads))

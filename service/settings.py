@@ -7,16 +7,22 @@ Every field is a command-line option (`--max-batch-pairs`) and an environment va
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveInt, ValidationError, model_validator
 from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict
 
 from service.errors import InvalidSetting, UnknownSetting
 
 ENV_PREFIX = "ADREL_"
+
+# Kubernetes puts these into every pod of a namespace that has a Service named adrel.
+SERVICE_LINKS = re.compile(r"ADREL_(SERVICE_(HOST|PORT)|PORT_\d+_).*")
+
+FinitePositive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Settings(BaseSettings):
@@ -24,6 +30,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
+        env_ignore_empty=True,
         frozen=True,
         extra="forbid",
         use_attribute_docstrings=True,
@@ -36,7 +43,7 @@ class Settings(BaseSettings):
     bundle: Path = Path("bundles/default")
     """Folder of the bundle to serve."""
 
-    host: str = "127.0.0.1"
+    host: str = Field(default="127.0.0.1", min_length=1)
     """Address to listen on. Loopback by default: put a proxy or a pod network in front."""
 
     port: int = Field(default=8000, ge=0, le=65535)
@@ -67,13 +74,13 @@ class Settings(BaseSettings):
     max_body_bytes: PositiveInt = 1_048_576
     """Request body ceiling. Also bounds the time that tokenizing one request can take."""
 
-    default_timeout_ms: PositiveFloat = 10_000
+    default_timeout_ms: FinitePositive = 10_000
     """Time for a request that names no `timeout_ms`. Auctions should name theirs."""
 
-    max_timeout_ms: PositiveFloat = 60_000
+    max_timeout_ms: FinitePositive = 60_000
     """Longest `timeout_ms` that a request may name."""
 
-    drain_timeout_s: PositiveFloat = 10
+    drain_timeout_s: FinitePositive = 10
     """After a stop signal, time to finish what was accepted. Keep it under the orchestrator's."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -125,6 +132,8 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = [name.upper() for name in Settings.model_fields]
     for variable in sorted(environ):
         name = variable.upper().removeprefix(ENV_PREFIX)
+        if SERVICE_LINKS.fullmatch(variable.upper()):
+            continue
         if variable.upper().startswith(ENV_PREFIX) and name not in known:
             nearest = difflib.get_close_matches(name, known, n=1)
             raise UnknownSetting(variable, ENV_PREFIX + nearest[0] if nearest else None)

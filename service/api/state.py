@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,10 @@ class RequestLimits:
     max_timeout_s: float
 
 
+async def _nothing_to_drain() -> None:
+    """Before the model is ready nothing was accepted."""
+
+
 @dataclass(slots=True)
 class ServiceState:
     """One per process; read by the routes.
@@ -30,6 +35,8 @@ class ServiceState:
     Attributes:
         scorer: None until the model is ready.
         model: The answer of `GET /v1/model`.
+        drain: Ends the service in order: take no more, finish, give up when time is over.
+        running_batches: How many run now.
         draining: A stop signal has come.
     """
 
@@ -38,6 +45,8 @@ class ServiceState:
     clock: Clock | None = None
     scorer: Scorer[Any] | None = None
     model: dict[str, Any] | None = None
+    drain: Callable[[], Awaitable[None]] = _nothing_to_drain
+    running_batches: Callable[[], int] = int
     draining: bool = False
 
     def why_not_ready(self) -> str | None:

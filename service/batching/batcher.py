@@ -57,8 +57,8 @@ class BatchDone:
 class Batcher(Generic[E]):
     """Batches across requests onto worker threads.
 
-    The only mutable state beside the queue is the number of idle workers and whether it drains;
-    only the event loop touches either.
+    The only mutable state beside the queue is the number of idle workers, the batches that run
+    and whether it drains; only the event loop touches any of it.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class Batcher(Generic[E]):
         self._limits = limits
         self._workers = workers
         self._idle_workers = workers
+        self._running: list[Sequence[QueuedPair[E]]] = []
         self._executor = ThreadPoolExecutor(workers, thread_name_prefix="inference")
         self._drained: asyncio.Event | None = None
 
@@ -135,6 +136,10 @@ class Batcher(Generic[E]):
         await self._drained.wait()
         timer.cancel()
         cut_pairs = self._queue.clear()
+        for batch in self._running:
+            for pair in batch:
+                cut_pairs += not pair.request.closed
+                pair.request.cut_off()
         self._executor.shutdown(wait=False, cancel_futures=True)
         return cut_pairs
 
@@ -161,6 +166,7 @@ class Batcher(Generic[E]):
                 self._settle(plan.batch, now_s, None)
                 continue
             self._idle_workers -= 1
+            self._running.append(plan.batch)
             run.add_done_callback(functools.partial(self._finish, plan.batch, now_s))
 
     def _finish(
@@ -170,6 +176,7 @@ class Batcher(Generic[E]):
         run: asyncio.Future[NDArray[np.float32]],
     ) -> None:
         self._idle_workers += 1
+        self._running = [other for other in self._running if other is not batch]
         try:
             self._settle(batch, started_s, _outcome(run, len(batch)))
         finally:  # whatever went wrong above, the next batch must start

@@ -48,6 +48,7 @@ class PendingRequest:
         statuses: Per pair; DEADLINE until another outcome is known.
         submitted_s: When it was queued, monotonic seconds.
         started_s: When its first batch started; None before.
+        was_cut_off: The service stopped before every pair had an outcome.
     """
 
     def __init__(self, n_pairs: int, deadline_s: float, priority: Priority, now_s: float) -> None:
@@ -58,6 +59,7 @@ class PendingRequest:
         self.priority = priority
         self.submitted_s = now_s
         self.started_s: float | None = None
+        self.was_cut_off = False
         self._unsettled_pairs = n_pairs
 
     @property
@@ -69,6 +71,12 @@ class PendingRequest:
         """Stop waiting: what has no outcome yet stays without one, and costs nothing more."""
         if not self.done.done():
             self.done.set_result(None)
+
+    def cut_off(self) -> None:
+        """Stop waiting because the service stops."""
+        if not self.closed:
+            self.was_cut_off = True
+            self.close()
 
     def settle(self, index: int, status: PairStatus, logits: NDArray[np.float32] | None) -> None:
         """Record one pair's outcome. After the request is closed it is dropped."""
@@ -159,12 +167,13 @@ class PairQueue(Generic[E]):
         return plan
 
     def clear(self) -> int:
-        """Fail all that waits; the callers get an answer instead of silence.
+        """Cut off all that waits; the callers get an answer instead of silence.
 
         Returns:
             How many pairs that were.
         """
         dropped, self._waiting = self._waiting, []
-        for pair in dropped:
-            pair.request.settle(pair.index, PairStatus.FAILED, None)
-        return len(dropped)
+        wanted = [pair for pair in dropped if not pair.abandoned]
+        for pair in wanted:
+            pair.request.cut_off()
+        return len(wanted)

@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from service.domain import Ad
-from service.errors import BundleCorrupt, BundleIncompatible, BundleMissing, GoldenMismatch
+from service.errors import (
+    BundleCorrupt,
+    BundleIncompatible,
+    BundleMissing,
+    GoldenMismatch,
+    InferenceFailed,
+)
 from service.scoring.ad_template import AdTemplate
 from service.scoring.bulk import bulk_logits
 from service.scoring.calibration import Scores, to_scores
@@ -69,7 +75,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         fields = json.loads(file.read_text(encoding="utf-8"))
         stated = fields["schema_version"]
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
         raise BundleCorrupt(f"{file} is not a manifest: {error!r}") from error
     if stated != SCHEMA_VERSION:
         raise BundleIncompatible(
@@ -79,7 +85,11 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return Manifest.model_validate(fields)
     except ValidationError as error:
-        raise BundleCorrupt(f"{file} is not a valid manifest: {error}") from error
+        faults = "; ".join(
+            f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+            for fault in error.errors(include_url=False, include_input=False)
+        )
+        raise BundleCorrupt(f"{file} is not a valid manifest: {faults}") from error
 
 
 def open_bundle(path: Path, provider: str = "cpu") -> Bundle:
@@ -122,13 +132,23 @@ def self_test(bundle: Bundle) -> float:
     Raises:
         GoldenMismatch: It is over the manifest's tolerance, or not a number.
         BundleCorrupt: The golden file is malformed.
+        BundleIncompatible: The graph does not run on its own golden pairs.
     """
-    pairs, expected = [], []
-    for query, ad_text, logits in _golden_rows(bundle.path / GOLDEN_FILE):
-        pairs.extend(bundle.encoder.encode(query, [ad_text]))
-        expected.append(logits)
-    actual = bulk_logits(bundle.model, pairs)
-    worst = float(np.abs(actual - np.array(expected)).max())
+    rows = list(_golden_rows(bundle.path / GOLDEN_FILE, bundle.manifest.head.n_logits))
+    if len(rows) != bundle.manifest.golden.n_pairs:
+        raise BundleCorrupt(
+            f"bundle at {bundle.path} has {len(rows)} golden pairs, "
+            f"the manifest says {bundle.manifest.golden.n_pairs}"
+        )
+    pairs = [bundle.encoder.encode(query, [ad_text])[0] for query, ad_text, _ in rows]
+    expected = np.array([logits for *_, logits in rows])
+    try:
+        actual = bulk_logits(bundle.model, pairs)
+    except InferenceFailed as error:
+        raise BundleIncompatible(
+            f"bundle at {bundle.path} cannot score its own golden pairs: {error}"
+        ) from error
+    worst = float(np.abs(actual - expected).max())
     tolerance = bundle.manifest.golden.logit_tolerance
     if not worst <= tolerance:  # also true for NaN
         raise GoldenMismatch(worst, tolerance)
@@ -148,12 +168,25 @@ def _check_files(path: Path, manifest: Manifest) -> None:
             raise BundleCorrupt(
                 f"bundle at {path}: {name} has sha256 {actual}, the manifest says {expected}"
             )
+    if manifest.model.version != manifest.content_version():
+        raise BundleCorrupt(
+            f"bundle at {path}: the manifest says version {manifest.model.version}, its content is "
+            f"{manifest.content_version()}: it was changed after the export"
+        )
 
 
-def _golden_rows(file: Path) -> Iterator[tuple[str, str, list[float]]]:
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+def _golden_rows(file: Path, n_logits: int) -> Iterator[tuple[str, str, list[float]]]:
+    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1):
+        if not line:
+            continue
         try:
             row = json.loads(line)
-            yield row["query"], row["ad_text"], row["logits"]
-        except (ValueError, KeyError, TypeError) as error:
+            query, ad_text = row["query"], row["ad_text"]
+            logits = [float(logit) for logit in row["logits"]]
+            if not isinstance(query, str) or not isinstance(ad_text, str):
+                raise TypeError("query and ad_text must be strings")
+            if len(logits) != n_logits:
+                raise ValueError(f"{len(logits)} logits, the head has {n_logits}")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise BundleCorrupt(f"{file} line {number} is not a golden pair: {error!r}") from error
+        yield query, ad_text, logits

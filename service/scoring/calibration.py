@@ -6,11 +6,11 @@ score are ties in the auction.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 Logits = NDArray[np.float32]
 Scores = NDArray[np.float64]
@@ -28,6 +28,14 @@ class Head(BaseModel):
     kind: Literal["binary", "ordinal"]
     n_logits: int = Field(ge=1)
     relevant_index: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _outputs_fit_the_kind(self) -> Self:
+        if self.kind == "binary" and (self.n_logits > 2 or self.relevant_index >= self.n_logits):
+            raise ValueError("a binary head has one or two logits, one of them the relevant one")
+        if self.kind == "ordinal" and self.n_logits < 2:
+            raise ValueError("an ordinal head has a logit for each of two or more grades")
+        return self
 
 
 class ScoreCalibration(BaseModel):

@@ -6,6 +6,9 @@ default or with a new `SCHEMA_VERSION`; the loader refuses a version that it doe
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.scoring.calibration import Head, ScoreCalibration
 
 SCHEMA_VERSION: Literal[1] = 1
+VERSION_CHARS = 12
 
 
 class _Record(BaseModel):
@@ -81,3 +85,20 @@ class Manifest(_Record):
     )
     tool_versions: dict[str, str]
     files_sha256: dict[str, str]
+
+    def content_version(self) -> str:
+        """The version that the content has: equal versions give equal scores."""
+        scored_by = self.model_dump(mode="json", include={"head", "inputs", "score_calibration"})
+        return content_version(scored_by, self.files_sha256)
+
+
+def content_version(scored_by: Mapping[str, Any], files_sha256: Mapping[str, str]) -> str:
+    """A version derived from all that a score depends on, and from nothing else.
+
+    Args:
+        scored_by: Head, inputs and score calibration, as in the manifest.
+        files_sha256: Hashes of the bundle's files.
+    """
+    files = {name: files_sha256.get(name) for name in ("model.onnx", "tokenizer.json")}
+    material = json.dumps([scored_by, files], sort_keys=True)
+    return hashlib.sha256(material.encode()).hexdigest()[:VERSION_CHARS]

@@ -76,7 +76,6 @@ def running(bundle: Path, *arguments: str, **variables: str) -> Iterator[Running
 
 def _wait_for_url(lines: queue.Queue[dict[str, Any] | None]) -> str:
     while (entry := lines.get(timeout=START_TIMEOUT_S)) is not None:
-        message = str(entry["message"])
-        if message.startswith("Uvicorn running on "):
-            return message.split()[3]
+        if entry["message"] == "listening":
+            return str(entry["url"])
     raise AssertionError("the service stopped before it listened")

@@ -270,11 +270,38 @@ def test_a_stop_signal_lets_accepted_requests_finish_and_exits_zero(tiny_bundle_
         body = {"query": "red", "ads": ads(*["shoe bag " * 20] * 400)}
         with ThreadPoolExecutor(1) as executor:
             answer = executor.submit(stopping.score, body)
-            while stopping.metric("adrel_queue_pairs") == 0 and not answer.done():
-                pass
+            while stopping.metric("adrel_queue_pairs") == 0:
+                assert not answer.done(), "the answer came before the signal"
             stopping.process.send_signal(signal.SIGTERM)
             assert {ad["status"] for ad in answer.result().json()["scores"]} == {"ok"}
         assert stopping.process.wait(timeout=30) == 0
+
+
+def test_a_drain_that_runs_out_of_time_answers_every_caller_in_our_words(
+    tiny_bundle_int8: Path,
+) -> None:
+    arguments = ("--workers", "1", "--drain-timeout-s", "0.2", "--max-batch-pairs", "1")
+    with running(tiny_bundle_int8, *arguments) as stopping:
+        body = {"query": "red", "ads": ads(*["shoe bag " * 20] * 512)}
+        with ThreadPoolExecutor(8) as executor:
+            answers = [executor.submit(stopping.score, body) for _ in range(7)]
+            answers.append(executor.submit(stopping.score, {**body, "priority": "batch"}))
+            while stopping.metric("adrel_queue_pairs") < 3000:
+                pass
+            stopping.process.send_signal(signal.SIGTERM)
+            responses = [answer.result() for answer in answers]
+        assert stopping.process.wait(timeout=30) == 0
+        *partial, unscored = responses
+        assert unscored.status_code == 503
+        assert unscored.json()["error"]["code"] == "not_ready"
+        assert {response.status_code for response in partial} <= {200, 503}
+        answered = [response.json() for response in partial if response.status_code == 200]
+        assert answered
+        for answer in answered:
+            assert {ad["status"] for ad in answer["scores"]} == {"ok", "deadline"}
+        assert not [entry for entry in stopping.log if "exception" in entry]
+        (cut,) = [entry for entry in stopping.log if entry["message"] == "drain ran out of time"]
+        assert cut["cut_pairs"] > 0
 
 
 def start_fails(*arguments: str, **variables: str) -> str:
@@ -295,6 +322,10 @@ def test_a_start_that_cannot_work_ends_with_one_line(
     assert "did you mean ADREL_PORT?" in start_fails("--bundle", good, ADREL_PROT="1")
     assert "no bundle at" in start_fails("--bundle", str(tmp_path))
     assert "CUDAExecutionProvider" in start_fails("--bundle", good, "--provider", "cuda")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"cannot listen on 127.0.0.1:{port}" in start_fails("--bundle", good, "--port", port)
+    assert "drain_timeout_s" in start_fails("--bundle", good, "--drain-timeout-s", "inf")
     assert "under the model's longest pair" in start_fails(
         "--bundle", good, "--max-batch-tokens", "8"
     )

@@ -186,12 +186,13 @@ async def test_draining_gives_up_when_its_time_is_over_and_says_how_much_was_cut
     bench: Bench,
 ) -> None:
     bench.model.hold()
-    auction(bench, [FakePair(10)])
-    auction(bench, [FakePair(10)] * 5)
+    running, waiting = auction(bench, [FakePair(10)]), auction(bench, [FakePair(10)] * 5)
     drain = asyncio.ensure_future(bench.batcher.drain(timeout_s=3))
     await until(lambda: bool(bench.clock.timers))
     bench.clock.advance(3)
-    assert await drain == 5
+    assert await drain == 6
+    assert running.was_cut_off
+    assert waiting.was_cut_off
 
 
 async def test_a_finished_batch_tells_its_size_and_its_padding(bench: Bench) -> None:

@@ -11,6 +11,7 @@ import pytest
 from service.domain import Ad
 from service.errors import BundleCorrupt, BundleIncompatible, BundleMissing, GoldenMismatch
 from service.scoring.bundle import open_bundle, read_manifest, self_test, sha256_of
+from service.scoring.manifest import Manifest
 
 
 @pytest.fixture
@@ -88,17 +89,50 @@ def test_a_manifest_that_is_not_json_is_refused(bundle: Path) -> None:
 
 
 def test_inputs_that_the_graph_does_not_take_are_refused(bundle: Path) -> None:
-    edit_manifest(bundle, lambda fields: fields["inputs"].update(names=["input_ids"]))
+    def fewer_inputs(fields: dict[str, Any]) -> None:
+        fields["inputs"]["names"] = ["input_ids"]
+        unversioned = Manifest.model_validate(fields)
+        fields["model"]["version"] = unversioned.content_version()
+
+    edit_manifest(bundle, fewer_inputs)
     with pytest.raises(BundleIncompatible, match="token_type_ids"):
         open_bundle(bundle)
 
 
-def test_a_machine_that_computes_other_logits_fails_the_self_test(bundle: Path) -> None:
+def test_a_manifest_that_was_edited_by_hand_is_refused(bundle: Path) -> None:
+    edit_manifest(bundle, lambda fields: fields["score_calibration"].update(slope=0.5))
+    with pytest.raises(BundleCorrupt, match="changed after the export"):
+        open_bundle(bundle)
+
+
+def rewrite_golden(bundle: Path, content: str) -> None:
     file = bundle / "golden_pairs.jsonl"
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    rows[7]["logits"][0] += 5.0
-    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    file.write_text(content, encoding="utf-8")
     digest = sha256_of(file)
-    edit_manifest(bundle, lambda f: f["files_sha256"].update({file.name: digest}))
+    edit_manifest(bundle, lambda fields: fields["files_sha256"].update({file.name: digest}))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "has 0 golden pairs, the manifest says 32"),
+        ('{"query": 7, "ad_text": "x", "logits": [1]}', "must be strings"),
+        ('{"query": "q", "ad_text": "x", "logits": [1, 2]}', "2 logits, the head has 1"),
+        ('{"query": "q", "ad_text": "x", "logits": ["x"]}', "line 1 is not a golden pair"),
+    ],
+)
+def test_golden_pairs_that_prove_nothing_are_refused(
+    bundle: Path, content: str, message: str
+) -> None:
+    rewrite_golden(bundle, content)
+    with pytest.raises(BundleCorrupt, match=message):
+        self_test(open_bundle(bundle))
+
+
+def test_a_machine_that_computes_other_logits_fails_the_self_test(bundle: Path) -> None:
+    lines = (bundle / "golden_pairs.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    rows[7]["logits"][0] += 5.0
+    rewrite_golden(bundle, "\n".join(json.dumps(row) for row in rows))
     with pytest.raises(GoldenMismatch, match="differ by up to 5"):
         self_test(open_bundle(bundle))

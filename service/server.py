@@ -1,0 +1,62 @@
+"""The HTTP server's start and stop, where they must be in step with the service's own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+
+import uvicorn
+
+from service.errors import CannotListen
+
+logger = logging.getLogger(__name__)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket on the address, bound but not yet listening: callers are refused until then.
+
+    Raises:
+        CannotListen: The address is in use, or not one of this machine.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        raise CannotListen(host, port, error) from error
+    return bound
+
+
+def url_of(bound: socket.socket) -> str:
+    """Where the socket can be reached."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Server(uvicorn.Server):
+    """Says where it listens, and drains the service while it lets its connections end.
+
+    By itself uvicorn would only tell the application of the stop when all requests have ended or
+    were cut off, which is too late to refuse new ones or to answer those that cannot be finished.
+    """
+
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self._drain = drain
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, then listen."""
+        await super().startup(sockets)
+        for bound in sockets or ():
+            logger.info("listening", extra={"url": url_of(bound)})
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, drain, let the answers leave, stop the application."""
+        drain = asyncio.ensure_future(self._drain())
+        await super().shutdown(sockets)
+        await drain
