@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         code: int = arguments.run(arguments)
-    except (ExportError, StartupError) as error:
+    except (ExportError, StartupError, OSError) as error:
         print(f"adrel: {error}", file=sys.stderr)
         return 1
     return code

@@ -133,10 +133,12 @@ def load_merged(folder: Path, base: str | None = None) -> BertForSequenceClassif
             f"adapter {folder} lacks {len(missing)} of the tensors that its config asks for, "
             f"such as {min(missing)}"
         )
-    merged: object = adapted.merge_and_unload()
+    # In float64, so that the sums do not depend on the processor: the same adapter gives the same
+    # weights, and so the same bundle version, everywhere.
+    merged: object = adapted.double().merge_and_unload()
     if not isinstance(merged, BertForSequenceClassification):
         raise AdapterMismatch(f"adapter {folder} is for a {type(merged).__name__}")
-    merged.eval()
+    merged.float().eval()
     return merged
 
 

@@ -122,7 +122,7 @@ def load_checkpoint(reference: str, relevant_label: str | None, name: str | None
             tokenizer = AutoTokenizer.from_pretrained(
                 reference, use_fast=True, trust_remote_code=False
             )
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # a folder can be broken in ways that raise anything
         raise UnsupportedCheckpoint(f"checkpoint {reference} cannot be loaded: {error}") from error
     if info["missing_keys"]:
         raise UnsupportedCheckpoint(
@@ -196,7 +196,7 @@ def read_head(config: Any, relevant_label: str | None) -> Head:  # noqa: ANN401
     if n_logits > 2:
         return Head(kind="ordinal", n_logits=n_logits)
     if relevant_label is not None:
-        choices = {**{label: i for i, label in enumerate(labels)}, "0": 0, "1": 1}
+        choices = {"0": 0, "1": 1, **{label: i for i, label in enumerate(labels)}}
         if relevant_label not in choices:
             raise UnsupportedCheckpoint(
                 f"--relevant-label {relevant_label}: the model's labels are {labels}"

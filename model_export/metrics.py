@@ -94,9 +94,13 @@ def log_loss(labels: ArrayLike, scores: ArrayLike) -> float:
 
 
 def expected_calibration_error(labels: ArrayLike, scores: ArrayLike, n_bins: int = 10) -> float:
-    """Mean |observed relevance - mean score| over bins of equally many pairs, weighted by size."""
-    y = np.asarray(labels, dtype=np.float64)
+    """Mean |observed relevance - mean score| over bins of equally many pairs, weighted by size.
+
+    Pairs with equal scores share their mean relevance, so that the order of the file says nothing.
+    """
     p = np.asarray(scores, dtype=np.float64)
+    _, tie, counts = np.unique(p, return_inverse=True, return_counts=True)
+    y = (np.bincount(tie, weights=np.asarray(labels, dtype=np.float64)) / counts)[tie]
     order = np.argsort(p, kind="stable")
     bins = np.array_split(order, min(n_bins, len(order)))
     return float(sum(abs(y[b].mean() - p[b].mean()) * len(b) for b in bins) / len(order))

@@ -122,7 +122,8 @@ def batch_spread(model: LogitModel, pairs: Sequence[EncodedPair]) -> float:
             ]
         ),
     ]
-    return max(float(np.abs(logits - alone).max()) for logits in companies)
+    # np.max, since the built-in one passes over NaN.
+    return float(np.max([np.abs(logits - alone).max() for logits in companies]))
 
 
 def compare(reference: Logits, actual: Logits, head: Head, spread: float) -> Fidelity:
@@ -197,7 +198,8 @@ def worst_pairs_table(
     """
     before = to_scores(reference, head, ScoreCalibration())
     after = to_scores(actual, head, ScoreCalibration())
-    order = np.argsort(-np.abs(after - before), kind="stable")[:N_WORST_SHOWN]
+    change = np.nan_to_num(np.abs(after - before), nan=np.inf)
+    order = np.argsort(-change, kind="stable")[:N_WORST_SHOWN]
     lines = ["  worst pairs:  before  after   query | ad"]
     for index in order:
         query, ad = (" ".join(text.split()) for text in texts[index])

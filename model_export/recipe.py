@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from model_export.errors import ExportError
 from service.scoring.ad_template import AdTemplate
 
 if TYPE_CHECKING:
@@ -57,6 +58,24 @@ class FinetuneRecipe:
     max_pair_tokens: int = 64
     ad_template: AdTemplate = field(default_factory=AdTemplate)
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that no training can use, before one starts."""
+        for name in (
+            "epochs",
+            "batch_pairs",
+            "lora_rank",
+            "lora_alpha",
+            "imitation_pairs_per_query",
+        ):
+            if getattr(self, name) < 1:
+                raise ExportError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.imitation_pairs < 0 or not self.learning_rate > 0 or self.max_pair_tokens < 8:
+            raise ExportError(
+                "imitation_pairs must not be negative, learning_rate must be over 0 and "
+                f"max_pair_tokens at least 8; got {self.imitation_pairs}, {self.learning_rate} "
+                f"and {self.max_pair_tokens}"
+            )
 
 
 def human_target(pair: LabelledPair, rater_share: float) -> float:

@@ -32,6 +32,7 @@ def configure_logging(level: str) -> None:
     """Send every logger's records, uvicorn's too, through one JSON handler."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
+    logging.captureWarnings(True)  # Python's own warnings too
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from service.api.json_response import json_response
-from service.api.schemas import ErrorResponse
+from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, is_request_id
 from service.errors import (
     BodyTooLarge,
     ClientGone,
@@ -75,9 +75,10 @@ def error_response(
     return json_response(body, status, headers)
 
 
-async def _on_service_error(_: Request, error: Exception) -> Response:
+async def _on_service_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)  # noqa: S101  # registered for it alone
-    headers = {}
+    request_id = request.headers.get(REQUEST_ID_HEADER, "")
+    headers = {REQUEST_ID_HEADER: request_id} if is_request_id(request_id) else {}
     if isinstance(error, QueueFull):
         headers["Retry-After"] = str(math.ceil(error.retry_after_s))
     status = STATUS_OF[type(error)]

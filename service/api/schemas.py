@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -20,7 +21,13 @@ MAX_ID_CHARS = 256
 
 # Printable ASCII: the request id goes into a header and into logs.
 REQUEST_ID_PATTERN = r"^[\x21-\x7e]{1,128}$"
+REQUEST_ID_HEADER = "X-Request-Id"
 RequestId = Annotated[str, StringConstraints(pattern=REQUEST_ID_PATTERN)]
+
+
+def is_request_id(text: str) -> bool:
+    """Whether a text from a header may be echoed and logged as a request id."""
+    return re.fullmatch(REQUEST_ID_PATTERN, text) is not None
 
 
 def _not_blank(text: str) -> str:

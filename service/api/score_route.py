@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import uuid
 from collections.abc import Coroutine
 from typing import Any
@@ -13,7 +12,12 @@ from fastapi import APIRouter, Request, Response
 from service.api.body import parse_score_request, read_body
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
-from service.api.schemas import REQUEST_ID_PATTERN, ScoreRequest, ScoreResponse
+from service.api.schemas import (
+    REQUEST_ID_HEADER,
+    ScoreRequest,
+    ScoreResponse,
+    is_request_id,
+)
 from service.api.state import RequestLimits, ServiceState, state_of
 from service.domain import AdScore, PairStatus, ScoreAnswer
 from service.errors import (
@@ -27,7 +31,6 @@ from service.errors import (
 )
 
 SCORE_ROUTE = "/v1/score"
-REQUEST_ID_HEADER = "X-Request-Id"
 
 router = APIRouter(tags=["scoring"])
 
@@ -145,7 +148,7 @@ def _request_id(request: Request, body: ScoreRequest) -> str:
     from_header = request.headers.get(REQUEST_ID_HEADER, "")
     if body.request_id is not None:
         return body.request_id
-    return from_header if re.match(REQUEST_ID_PATTERN, from_header) else uuid.uuid4().hex
+    return from_header if is_request_id(from_header) else uuid.uuid4().hex
 
 
 def _ad_out(ad: AdScore) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def shown_request_and_response() -> tuple[dict[str, Any], dict[str, Any]]:
 def test_the_readmes_curl_returns_what_the_readme_shows(service: RunningService) -> None:
     request, shown = shown_request_and_response()
     answer = service.score(request).json()
-    assert answer["model"] == shown["model"]
+    assert answer["model"]["name"] == shown["model"]["name"]
+    assert re.fullmatch("[0-9a-f]{12}", answer["model"]["version"])
     assert answer.keys() == shown.keys()
     for ad, shown_ad in zip(answer["scores"], shown["scores"], strict=True):
         # Other instruction sets may differ in late digits: see the golden pairs' tolerance.

@@ -156,6 +156,8 @@ def test_bad_input_is_refused_with_the_field_and_the_limit(
         (b'{"query": "q", "ads": [{"id": "1", "text": "x"}], "timeout_ms": NaN}',
          {"content-type": "application/json"}, 422, "invalid_request"),
         (b"{}", {"content-type": "text/plain"}, 415, "unsupported_media_type"),
+        (b"{}", {"content-type": "application/json", "content-encoding": "gzip"}, 415,
+         "unsupported_media_type"),
         (b"{}", {}, 415, "unsupported_media_type"),
         (b" " * 50001, {"content-type": "application/json"}, 413, "body_too_large"),
     ],
@@ -166,6 +168,18 @@ def test_a_body_that_is_not_our_json_is_refused(
     response = service.client.post("/v1/score", content=content, headers=headers)
     assert response.status_code == status
     assert response.json()["error"]["code"] == code
+
+
+def test_an_error_echoes_the_callers_request_id(service: RunningService) -> None:
+    response = service.score({}, headers={"X-Request-Id": "auction-9"})
+    assert response.status_code == 422
+    assert response.headers["X-Request-Id"] == "auction-9"
+
+
+def test_half_a_million_faults_are_refused_as_quickly_as_one(service: RunningService) -> None:
+    faults = {"query": "q", "ads": [0] * 20_000}
+    (detail,) = service.score(faults).json()["error"]["details"]
+    assert detail["field"] == "ads[0]"
 
 
 def test_a_body_of_unknown_length_is_read_no_further_than_the_limit(
@@ -238,6 +252,8 @@ def test_probes_say_live_and_ready_and_the_model_states_its_figures(
 ) -> None:
     assert service.client.get("/livez").json() == {"status": "live"}
     assert service.client.get("/readyz").json() == {"status": "ready"}
+    assert service.client.head("/livez").status_code == 200
+    assert service.client.head("/readyz").status_code == 200
     model = service.client.get("/v1/model").json()
     assert model["precision"]["weights"] == "int8"
     assert model["parity"]["int8"]["batch_spread"] == 0

@@ -18,11 +18,12 @@ from model_export import export, rowwise_int8
 from model_export.checkpoint import Checkpoint, load_checkpoint
 from model_export.errors import ExportError, ParityFailed, UnsupportedCheckpoint
 from model_export.export import export_bundle
+from model_export.fit_calibration import fit_score_calibration
 from model_export.pairs import LabelledPair
 from model_export.to_onnx import convert
 from service.domain import Ad
 from service.scoring.bundle import open_bundle, read_manifest, self_test
-from service.scoring.calibration import ScoreCalibration
+from service.scoring.calibration import ScoreCalibration, margin
 from tests.tiny_models import WORDS, write_bert
 
 
@@ -169,8 +170,10 @@ def test_a_folder_that_is_no_bundle_is_never_overwritten(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
     (tmp_path / "precious.txt").write_text("mine", encoding="utf-8")
+    steps: list[str] = []
     with pytest.raises(ExportError, match="is not a bundle"):
-        export_bundle(checkpoint, "fp32", tmp_path, report=quiet)
+        export_bundle(checkpoint, "fp32", tmp_path, report=steps.append)
+    assert steps == [], "refused before the long work, not after it"
     assert [file.name for file in tmp_path.iterdir()] == ["precious.txt"]
 
 
@@ -198,8 +201,13 @@ def test_labelled_pairs_give_calibration_quality_and_another_version(
     out = tmp_path / "calibrated"
     manifest = export_bundle(checkpoint, "int8", out, pairs, report=quiet)
     plain = read_manifest(tiny_bundle_int8)
-    assert manifest.score_calibration.fitted_on == "200 pairs given at export"
-    assert manifest.score_calibration.slope != 1
+    bundle = open_bundle(out)
+    encoded = [bundle.encode(pair.query, [pair.ad])[0] for pair in pairs]
+    assert manifest.score_calibration == fit_score_calibration(
+        margin(bundle.model.logits(encoded), manifest.head),
+        [pair.label for pair in pairs],
+        "200 pairs given at export",
+    )
     assert manifest.quality["served"]["auc"] > 0.8
     assert manifest.quality["served"]["pairs"] == 200
     assert manifest.parity["int8"]["n_pairs"] == plain.parity["int8"]["n_pairs"] + 200

@@ -40,6 +40,13 @@ def test_separable_labels_give_a_finite_map() -> None:
     assert 0 < fitted.slope < 100
 
 
+def test_certainty_is_limited_by_how_many_pairs_were_seen() -> None:
+    margins, labels = np.repeat([-1.0, 1.0], 10), np.repeat([0, 1], 10)
+    fitted = fit_score_calibration(margins, labels, "ten of each")
+    scores = sigmoid(fitted.slope * np.array([-1.0, 1.0]) + fitted.intercept)
+    assert scores.tolist() == pytest.approx([1 / 12, 11 / 12], abs=1e-5)
+
+
 def test_too_few_pairs_of_one_class_are_refused_with_the_counts() -> None:
     with pytest.raises(ExportError, match="got 3 relevant and 20 others"):
         fit_score_calibration(np.arange(23.0), [1] * 3 + [0] * 20, "few")

@@ -86,7 +86,7 @@ def test_ndcg_is_the_mean_over_all_orders_that_the_scores_allow(
     rows: list[tuple[int, int]], k: int
 ) -> None:
     def discounted(gains: list[int]) -> float:
-        return sum((2**g - 1) / math.log2(place + 2) for place, g in enumerate(gains[:k]))
+        return sum((2.0**g - 1) / math.log2(place + 2) for place, g in enumerate(gains[:k]))
 
     gains, scores = [gain for gain, _ in rows], [score for _, score in rows]
     value = ndcg_at_k(["q"] * len(rows), gains, scores, k)

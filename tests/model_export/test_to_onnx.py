@@ -106,21 +106,23 @@ def test_an_architecture_that_nobody_can_convert_is_refused_by_its_name(
 
 
 def test_the_converters_keep_quiet_and_nobodys_logging_is_changed(
-    checkpoint: Checkpoint, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    checkpoint: Checkpoint, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     names = ("root", "optimum", "onnxruntime.transformers")
-    monkeypatch.setattr(logging.getLogger("optimum"), "level", logging.DEBUG)
     before = [logging.getLogger(name).level for name in names]
     convert(checkpoint.model, checkpoint.tokenizer)
     shown = capfd.readouterr()
     assert (shown.out, shown.err) == ("", "")
+    assert [record.name for record in caplog.records] == []
     assert [logging.getLogger(name).level for name in names] == before
 
 
-def test_logging_comes_back_after_a_failure_too(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+def test_what_a_converter_prints_is_swallowed_and_logging_comes_back_after_a_failure_too(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(*_: Any, **__: Any) -> None:  # noqa: ANN401  # stands for an untyped function
+        print("chatter")  # noqa: T201
         raise RuntimeError("no such operator")
 
     monkeypatch.setattr("optimum.exporters.onnx.onnx_export_from_model", fails)
@@ -128,3 +130,4 @@ def test_logging_comes_back_after_a_failure_too(
     with pytest.raises(UnsupportedCheckpoint, match="no such operator"):
         convert(checkpoint.model, checkpoint.tokenizer)
     assert logging.getLogger().level == before
+    assert capsys.readouterr().out == ""

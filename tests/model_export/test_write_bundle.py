@@ -53,7 +53,7 @@ def names_in(folder: Path) -> set[str]:
 
 
 def test_a_bundle_is_four_files_that_the_service_accepts(parts: Parts, tmp_path: Path) -> None:
-    out = tmp_path / "deep" / "down"
+    out = tmp_path / "far" / "deep" / "down"
     manifest = parts.write(out)
     assert names_in(out) == FILES
     assert read_manifest(out) == manifest
