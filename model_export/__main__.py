@@ -159,9 +159,13 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _finetune(arguments: argparse.Namespace) -> int:
+    from model_export.adapter import is_adapter
     from model_export.finetune import DEFAULT_BASE, finetune
     from model_export.recipe import FinetuneRecipe
 
+    out = arguments.out
+    if out.exists() and not is_adapter(out) and not (out.is_dir() and not any(out.iterdir())):
+        raise ExportError(f"{out} exists and is not an adapter; choose another --out or remove it")
     given = {
         field.name: value
         for field in fields(FinetuneRecipe)

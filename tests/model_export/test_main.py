@@ -143,3 +143,14 @@ def test_asking_for_help_does_not_wait_for_torch(arguments: list[str]) -> None:
     result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     assert "usage: python -m model_export" in result.stdout
+
+
+def test_finetune_never_writes_into_a_folder_that_is_something_else(
+    tmp_path: Path, pairs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
+    out, pairs = str(tmp_path / "mine"), str(pairs_file)
+    assert main(["finetune", "--train", pairs, "--dev", pairs, "--out", out]) == 1
+    assert "exists and is not an adapter" in capsys.readouterr().err
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["notes.txt"]
