@@ -146,12 +146,14 @@ def test_without_labelled_pairs_the_calibration_of_the_checkpoint_is_served(
     assert manifest.quality == {}
 
 
-def test_too_few_labelled_pairs_stop_the_export_before_anything_is_written(
+def test_too_few_labelled_pairs_stop_the_export_before_it_starts(
     checkpoint: Checkpoint, tiny_bundle_fp32: Path, tmp_path: Path
 ) -> None:
     pairs = labelled_by(tiny_bundle_fp32, n_pairs=12)
+    steps: list[str] = []
     with pytest.raises(ExportError, match="at least 10 pairs of each class"):
-        export_bundle(checkpoint, "fp32", tmp_path / "out", pairs, report=quiet)
+        export_bundle(checkpoint, "fp32", tmp_path / "out", pairs, report=steps.append)
+    assert steps == [], "refused before the long work, not after it"
     assert list(tmp_path.iterdir()) == []
 
 
