@@ -43,7 +43,7 @@ class ScoreQuery:
     """One request in the product's own terms, already validated.
 
     Attributes:
-        request_id: Echoed in the answer and in logs.
+        request_id: Echoed in the answer.
         query: What the user typed.
         ads: One or more ads; the answer keeps their order.
         timeout_s: Seconds from acceptance until the answer must leave.

@@ -75,8 +75,9 @@ class Scorer(Generic[P]):
         try:
             await request.done
         finally:
+            # A caller that has gone cancels `done` here, which closes the request: its pairs
+            # cost nothing from then on.
             timer.cancel()
-            request.close()  # a caller that has gone costs nothing from here on
         if PairStatus.OK not in request.statuses:
             raise self._nothing_scored(query, request)
         scores = self._collect(query, pairs, request)

@@ -43,7 +43,7 @@ class PendingRequest:
     its deadline or because its caller has gone. What is known by then is the answer.
 
     Attributes:
-        done: Resolves to None; never to an exception.
+        done: Resolves to None, never to an exception; cancelled with the caller that awaits it.
         logits: Per pair, (k,) float32, or None while or where there are none.
         statuses: Per pair; DEADLINE until another outcome is known.
         submitted_s: When it was queued, monotonic seconds.
