@@ -18,8 +18,12 @@ from service.api import error_handlers, probes, score_route
 from service.api.schemas import ScoreRequest
 from service.api.state import RequestLimits, ServiceState
 from service.batching.batcher import Batcher
+from service.batching.cost_model import CostModel
 from service.batching.planner import BatchLimits
+from service.caching.score_cache import ScoreCache
+from service.caching.token_cache import TokenCache
 from service.clock import LoopClock
+from service.cost_warm_up import learn_costs
 from service.cpu import usable_cores
 from service.errors import InvalidSetting
 from service.metrics import Metrics
@@ -27,8 +31,11 @@ from service.scorer import Scorer
 from service.scoring.bundle import Bundle, open_bundle, self_test
 from service.scoring.encoding import EncodedPair
 from service.settings import Settings
+from service.text_tokens import TextTokens
 
 logger = logging.getLogger(__name__)
+
+TOKEN_CACHE_SHARE = 0.25  # of the memory for caches; the rest keeps scores
 
 GPU_BATCHES_IN_FLIGHT = 2  # one computes while the next is fed
 
@@ -41,15 +48,25 @@ def load_bundle(settings: Settings) -> Bundle:
     """
     bundle = open_bundle(settings.bundle, settings.provider)
     longest = bundle.manifest.inputs.max_length_tokens
-    if settings.max_batch_tokens < longest:
+    most = batch_limits(settings).max_padded_tokens
+    if most < longest:
         # The planner relies on this: a longer pair could never leave the queue.
         raise InvalidSetting(
-            f"max_batch_tokens is {settings.max_batch_tokens}, "
-            f"under the model's longest pair of {longest} tokens"
+            f"max_batch_tokens is {most}, under the model's longest pair of {longest} tokens"
         )
     worst = self_test(bundle)
     logger.info("golden pairs agree with the export", extra={"worst_logit_difference": worst})
     return bundle
+
+
+def batch_limits(settings: Settings) -> BatchLimits:
+    """Ceilings of a batch: the settings' own, else what suits the provider."""
+    on_cpu = settings.provider == "cpu"
+    return BatchLimits(
+        max_pairs=settings.max_batch_pairs or (8 if on_cpu else 64),
+        max_padded_tokens=settings.max_batch_tokens or (4096 if on_cpu else 32_768),
+        max_padding_ratio=settings.max_padding_ratio,
+    )
 
 
 def worker_count(settings: Settings) -> int:
@@ -106,20 +123,26 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
         provider=settings.provider,
         workers=workers,
     )
-    clock = LoopClock()
+    clock, limits = LoopClock(), batch_limits(settings)
+    cost_model = CostModel()
+    learn_costs(cost_model, bundle, limits)
     batcher: Batcher[EncodedPair] = Batcher(
         bundle.model,
-        BatchLimits(
-            max_pairs=settings.max_batch_pairs,
-            max_padded_tokens=settings.max_batch_tokens,
-            max_padding_ratio=settings.max_padding_ratio,
-        ),
+        limits,
         workers=workers,
-        max_waiting_pairs=settings.max_queue_pairs,
+        max_queue_s=settings.max_queue_ms / 1000,
+        cost_model=cost_model,
         clock=clock,
         on_batch=state.metrics.batch_done,
     )
-    state.metrics.watch_queue(lambda: batcher.queued_pairs, lambda: batcher.running_batches)
+    token_bytes = int(settings.cache_bytes * TOKEN_CACHE_SHARE)
+    tokens = TokenCache(token_bytes, bundle.manifest.inputs.max_length_tokens)
+    scores = ScoreCache(settings.cache_bytes - token_bytes, bundle.n_logits, identity.version)
+    scorer = Scorer(bundle, batcher, clock, scores, TextTokens(bundle.encoder.tokenize, tokens))
+    state.metrics.watch_queue(
+        lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
+    )
+    state.metrics.watch_caches(scores.store, tokens.store, lambda: scorer.joined_pairs)
     # What lives now lives for good: without this each full collection walks all of it, and
     # an auction waits.
     gc.collect()
@@ -127,7 +150,7 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
     facts = bundle.manifest.model_dump(mode="json")
     state.clock = clock
     state.model = {**facts, "provider": settings.provider, "workers": workers}
-    state.scorer = Scorer(bundle, batcher, clock)
+    state.scorer = scorer
     state.running_batches = lambda: batcher.running_batches
 
     async def drain() -> None:

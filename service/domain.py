@@ -24,16 +24,17 @@ class Ad:
 
 
 class Priority(enum.IntEnum):
-    """Scheduling class; the smaller number is served first."""
+    """Scheduling class; the smaller number is served first, and refused last."""
 
     AUCTION = 0
     BATCH = 1
 
 
 class PairStatus(enum.StrEnum):
-    """What became of one pair."""
+    """What became of one pair. `OK` and `CACHED` have a score: computed now, or before."""
 
     OK = "ok"
+    CACHED = "cached"
     DEADLINE = "deadline"
     FAILED = "failed"
 
@@ -61,7 +62,7 @@ class ScoreQuery:
 
 @dataclass(frozen=True, slots=True)
 class AdScore:
-    """One ad's outcome. `score` is a calibrated probability in 0-1, None unless status is ok."""
+    """One ad's outcome. `score` is a calibrated probability in 0-1, or None."""
 
     ad_id: str
     score: float | None

@@ -6,7 +6,9 @@
     |- BodyTooLarge               more bytes than the limit; read no further
     |- ClientGone                 the caller hung up before it had its answer
     |- TooManyAds                 request -> pairs: more ads than one request may carry
-    |- QueueFull                  pairs -> queue: no room; nothing was admitted
+    |- Overloaded                 pairs -> queue: nothing was admitted
+    |   |- QueueFull              the queue would hold more seconds of work than its limit
+    |   `- DeadlineUnreachable    it would be late, or make an admitted one late
     |- NotReady                   before warm-up has ended, or while draining
     |- DeadlineExceeded           queue -> answer: time ran out before any ad had a score
     `- InferenceFailed            batch -> logits: the runtime refused the batch
@@ -95,21 +97,51 @@ class TooManyAds(ServiceError):
         )
 
 
-class QueueFull(ServiceError):
-    """Admission would take the queue over its limit. Nothing of the request was admitted.
+class Overloaded(ServiceError):
+    """There is more work than can be done in time. Nothing of the request was admitted.
 
     Attributes:
-        retry_after_s: When trying again may pay, in seconds.
+        retry_after_s: When trying again may pay, in predicted seconds.
     """
+
+    def __init__(self, message: str, wait_s: float, retry_after_s: float) -> None:
+        details = [
+            {
+                "predicted_ms": round(wait_s * 1000, 1),
+                "retry_after_ms": round(retry_after_s * 1000, 1),
+            }
+        ]
+        super().__init__(message, details)
+        self.retry_after_s = retry_after_s
+
+
+class QueueFull(Overloaded):
+    """Admission would make the queue longer, in predicted seconds, than its limit."""
 
     code = "queue_full"
 
-    def __init__(self, waiting_pairs: int, limit_pairs: int, retry_after_s: float = 1.0) -> None:
+    def __init__(self, wait_s: float, limit_s: float, retry_after_s: float) -> None:
         super().__init__(
-            f"queue has {waiting_pairs} of at most {limit_pairs} pairs waiting; "
-            "no room for this request, try again later"
+            f"with this request the queue would hold {wait_s * 1000:.0f} ms of work, the limit is "
+            f"{limit_s * 1000:.0f} ms; try again later",
+            wait_s,
+            retry_after_s,
         )
-        self.retry_after_s = retry_after_s
+
+
+class DeadlineUnreachable(Overloaded):
+    """With what waits already, this request or an admitted one would be late."""
+
+    code = "deadline_unreachable"
+
+    def __init__(self, n_ads: int, wait_s: float, timeout_s: float, retry_after_s: float) -> None:
+        super().__init__(
+            f"{n_ads} ads would take {wait_s * 1000:.0f} ms now; with "
+            f"{timeout_s * 1000:.0f} ms left they or what was admitted before would be late; "
+            "allow more time, send fewer ads, or try again later",
+            wait_s,
+            retry_after_s,
+        )
 
 
 class NotReady(ServiceError):

@@ -20,6 +20,8 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from service.batching.batcher import BatchDone
+from service.cache_metrics import CacheCollector
+from service.caching.fixed_cache import FixedCache
 from service.domain import AdScore, PairStatus, StageTimes
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series each, for no question
@@ -29,10 +31,12 @@ SECONDS = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.
            0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # fmt: skip
 PAIRS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256)
 TOKENS = (16, 32, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384)
+COST_RATIOS = (0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 RATIOS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 SCORES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 STAGES = ("encode", "queue", "inference")
+SHED_REASONS = ("queue_full", "deadline_unreachable", "not_ready")
 
 
 class Metrics:
@@ -96,11 +100,22 @@ class Metrics:
             buckets=RATIOS,
             registry=registry,
         )
+        self._cost_ratio = Histogram(
+            "adrel_predicted_over_actual_cost",
+            "Predicted seconds of a batch over those that it took.",
+            buckets=COST_RATIOS,
+            registry=registry,
+        )
         self._batch_failures = Counter(
             "adrel_batch_failures", "Batches on which the model failed.", registry=registry
         )
         self._queue_pairs = Gauge(
             "adrel_queue_pairs", "Pairs that wait for a batch now.", registry=registry
+        )
+        self._queue_seconds = Gauge(
+            "adrel_queue_seconds",
+            "Predicted seconds until all that waits now has run.",
+            registry=registry,
         )
         self._running = Gauge("adrel_batches_in_flight", "Batches that run now.", registry=registry)
         self._workers = Gauge(
@@ -133,9 +148,8 @@ class Metrics:
                 self._requests.labels(route, outcome)
         for stage in STAGES:
             self._stage_seconds.labels(stage)
-        for status in PairStatus:
-            self._pairs.labels(status.value)
-        for reason in ("queue_full", "not_ready"):
+        self._pair_of = {status: self._pairs.labels(status.value) for status in PairStatus}
+        for reason in SHED_REASONS:
             self._shed.labels(reason)
 
     def model_serves(
@@ -145,10 +159,28 @@ class Metrics:
         self._model_info.labels(name, version, precision, provider).set(1)
         self._workers.set(workers)
 
-    def watch_queue(self, queued_pairs: Callable[[], int], running: Callable[[], int]) -> None:
+    def watch_queue(
+        self,
+        queued_pairs: Callable[[], int],
+        queued_s: Callable[[], float],
+        running: Callable[[], int],
+    ) -> None:
         """Read the queue's state whenever the metrics are scraped."""
         self._queue_pairs.set_function(queued_pairs)
+        self._queue_seconds.set_function(queued_s)
         self._running.set_function(running)
+
+    def watch_caches(
+        self, scores: FixedCache, tokens: FixedCache, joined: Callable[[], int]
+    ) -> None:
+        """Read the caches' counts whenever the metrics are scraped.
+
+        Args:
+            scores: Of pairs.
+            tokens: Of texts.
+            joined: Pairs so far that were in flight for somebody else already.
+        """
+        self.registry.register(CacheCollector(scores, tokens, joined))
 
     def batch_done(self, batch: BatchDone) -> None:
         """Record one batch."""
@@ -158,12 +190,14 @@ class Metrics:
         self._padding.observe(1 - batch.tokens / batch.padded_tokens)
         if batch.failed:
             self._batch_failures.inc()
+        elif batch.inference_s > 0:
+            self._cost_ratio.observe(batch.predicted_s / batch.inference_s)
 
     def request_done(self, route: str, outcome: str, duration_s: float) -> None:
         """Record the end of any request of a counted route."""
         self._requests.labels(route, outcome).inc()
         self._request_seconds.labels(route).observe(duration_s)
-        if outcome in ("queue_full", "not_ready"):
+        if outcome in SHED_REASONS:
             self._shed.labels(outcome).inc()
 
     def request_scored(self, scores: Iterable[AdScore], times: StageTimes, slack_s: float) -> None:
@@ -173,7 +207,7 @@ class Metrics:
         self._stage_seconds.labels("inference").observe(times.inference_s)
         self._slack.observe(max(0.0, slack_s))
         for ad in scores:
-            self._pairs.labels(ad.status.value).inc()
+            self._pair_of[ad.status].inc()
             if ad.truncated:
                 self._truncated.inc()
             if ad.score is not None:

@@ -1,24 +1,29 @@
-"""One request from text to scores: encode, queue, collect, calibrate. Owns the deadline."""
+"""One request from text to scores: cache, encode, queue, collect. Owns the deadline."""
 
 from __future__ import annotations
 
-import asyncio
+import functools
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.batching.batcher import Batcher
-from service.batching.pair_queue import Encoded, PendingRequest
+from service.batching.pair_job import Encoded, Logits, PairJob, PendingRequest
+from service.caching.score_cache import ScoreCache
+from service.caching.token_cache import Ids
 from service.clock import Clock
 from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, StageTimes
-from service.errors import DeadlineExceeded, InferenceFailed, NotReady
+from service.errors import DeadlineExceeded, InferenceFailed, NotReady, ServiceError
+from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 
-# Longer requests are tokenized in a thread. Tokenizing takes about 50 us for a pair of about 200
-# characters, so this holds the event loop up for about 2 ms.
-ENCODE_INLINE_MAX_CHARS = 8_000
+# An answer is put together and written in this time. At its deadline a request leaves that much
+# earlier, but never gives up more than a quarter of a short timeout.
+REPLY_S = 0.001
+
+SCORED = (PairStatus.OK, PairStatus.CACHED)
 
 
 class EncodedText(Encoded, Protocol):
@@ -30,110 +35,257 @@ class EncodedText(Encoded, Protocol):
 
 
 P = TypeVar("P", bound=EncodedText)
+P_co = TypeVar("P_co", bound=EncodedText, covariant=True)
 
 
-class PairText(Protocol[P]):
+class PairText(Protocol[P_co]):
     """The text side of a model and the meaning of its logits, as a bundle gives them."""
 
-    def encode(self, query: str, ads: Sequence[Ad]) -> list[P]:
-        """One encoded pair per ad, in order. Thread-safe."""
+    @property
+    def n_logits(self) -> int:
+        """Outputs of the model for each pair."""
 
-    def to_scores(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    def ad_text(self, ad: Ad) -> str:
+        """The ad as the model reads it."""
+
+    def join(self, query_ids: Ids, ad_ids: Ids) -> P_co:
+        """One pair from its two sides."""
+
+    def to_scores(self, logits: Logits) -> NDArray[np.float64]:
         """(n,) calibrated scores of (n, k) logits."""
 
 
-class Scorer(Generic[P]):
-    """Scores one request at a time; any number may be under way."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A request after a look into the cache.
 
-    def __init__(self, text: PairText[P], batcher: Batcher[P], clock: Clock) -> None:
+    Attributes:
+        query: As asked.
+        texts: Each ad as the model reads it.
+        keys: Each pair's key in the cache.
+        pending: What is known of the pairs.
+        truncated: Per pair, known for those that have a score.
+        missing: Indices of the pairs that must be computed.
+        accepted_s: When the request came.
+    """
+
+    query: ScoreQuery
+    texts: list[str]
+    keys: list[bytes]
+    pending: PendingRequest
+    truncated: list[bool]
+    missing: list[int]
+    accepted_s: float
+
+
+class Scorer(Generic[P]):
+    """Scores one request at a time; any number may be under way.
+
+    Mutable state: the cache, and the pairs in flight by key.
+
+    Attributes:
+        joined_pairs: Pairs so far that were not computed because the same one was in flight.
+    """
+
+    def __init__(
+        self,
+        text: PairText[P],
+        batcher: Batcher[P],
+        clock: Clock,
+        scores: ScoreCache,
+        tokens: TextTokens,
+    ) -> None:
         self._text = text
         self._batcher = batcher
         self._clock = clock
-        # One thread: many long requests must not take the cores from the inference.
-        self._long_texts = ThreadPoolExecutor(1, thread_name_prefix="long-texts")
+        self._scores = scores
+        self._tokens = tokens
+        self._in_flight: dict[bytes, PairJob[P]] = {}
+        # What the last batches computed; kept aside until the next request looks for it, since
+        # many are put into the cache at the price of one.
+        self._fresh: list[tuple[bytes, Logits, bool]] = []
+        self.joined_pairs = 0
 
     async def score(self, query: ScoreQuery) -> ScoreAnswer:
-        """Score every ad that can be scored in time.
+        """Score every ad that can be scored in time; the clock starts now.
+
+        Raises:
+            ServiceError: As `complete` does.
+        """
+        prepared = self.prepare(query, self._clock.now_s())
+        return await self.complete(prepared) if prepared.missing else self.collect(prepared)
+
+    def prepare(self, query: ScoreQuery, accepted_s: float) -> Prepared:
+        """Look up what is known; with nothing missing the answer can be collected at once.
+
+        Args:
+            query: The request.
+            accepted_s: Instant from which its timeout counts.
+        """
+        if self._fresh:
+            self._scores.insert(*zip(*self._fresh, strict=True))
+            self._fresh.clear()
+        texts = [self._text.ad_text(ad) for ad in query.ads]
+        keys = self._scores.keys(query.query, texts)
+        found, logits, truncated = self._scores.lookup(keys)
+        answer_s = accepted_s + query.timeout_s - min(REPLY_S, query.timeout_s / 4)
+        pending = PendingRequest(len(texts), self._text.n_logits, answer_s, query.priority)
+        missing = []
+        for index, hit in enumerate(found.tolist()):
+            if hit:
+                pending.settle(index, PairStatus.CACHED, logits[index])
+            else:
+                missing.append(index)
+        return Prepared(query, texts, keys, pending, truncated.tolist(), missing, accepted_s)
+
+    async def complete(self, prepared: Prepared) -> ScoreAnswer:
+        """Compute what is missing, as far as there is time.
 
         Returns:
             One score per ad, in order. Ads without one say why in their status.
 
         Raises:
-            QueueFull: Refused at the door; nothing was spent on it but the encoding.
+            QueueFull: Refused at the door; nothing of it was admitted.
+            DeadlineUnreachable: Likewise.
             NotReady: The service drains, or stopped before any ad had a score.
             DeadlineExceeded: Time ran out before any ad had a score.
             InferenceFailed: The model failed on every ad.
         """
-        accepted_s = self._clock.now_s()
-        deadline_s = accepted_s + query.timeout_s
-        pairs = await self._encode(query, deadline_s)
-        encoded_s = self._clock.now_s()
-        if pairs is None or encoded_s >= deadline_s:
-            raise DeadlineExceeded(query.timeout_s, len(query.ads))
-        request = self._batcher.submit(pairs, deadline_s, query.priority)
-        timer = self._clock.call_at(deadline_s, request.close)
+        pending = prepared.pending
+        timer = None
         try:
-            await request.done
+            shared, new = self._share(prepared)
+            if sum(len(prepared.texts[indices[0]]) for indices in new.values()) > INLINE_MAX_CHARS:
+                # Before much is spent on the texts: is there room if they are all short?
+                self._batcher.check_room(pending, [1] * len(new))
+            timer = self._clock.call_at(pending.deadline_s, pending.close)
+            jobs = await self._jobs(prepared, new)
+            encoded_s = self._clock.now_s()
+            if not pending.closed:
+                self._submit(pending, shared, jobs)
+            await pending.done
         finally:
-            # A caller that has gone cancels `done` here, which closes the request: its pairs
-            # cost nothing from then on.
-            timer.cancel()
-        if PairStatus.OK not in request.statuses:
-            raise self._nothing_scored(query, request)
-        scores = self._collect(query, pairs, request)
-        ended_s = self._clock.now_s()
-        started_s = request.started_s or encoded_s
-        times = StageTimes(
-            encode_s=encoded_s - accepted_s,
-            queue_s=started_s - encoded_s,
-            inference_s=ended_s - started_s,
-            total_s=ended_s - accepted_s,
-        )
-        return ScoreAnswer(query.request_id, scores, times)
+            if timer is not None:
+                timer.cancel()
+            pending.close()  # also when the caller has gone: what is left costs nothing from now on
+        return self.collect(prepared, encoded_s)
 
-    async def _encode(self, query: ScoreQuery, deadline_s: float) -> list[P] | None:
-        """The encoded pairs; None where the deadline came first."""
-        n_chars = sum(len(ad.title) + len(ad.description) + len(ad.text) for ad in query.ads)
-        if n_chars + len(query.query) <= ENCODE_INLINE_MAX_CHARS:
-            return self._text.encode(query.query, query.ads)
-        loop = asyncio.get_running_loop()
-        encoding = loop.run_in_executor(self._long_texts, self._text.encode, query.query, query.ads)
-        late: asyncio.Future[list[P]] = loop.create_future()
-        timer = self._clock.call_at(deadline_s, lambda: late.set_result([]))
+    def collect(self, prepared: Prepared, encoded_s: float | None = None) -> ScoreAnswer:
+        """The answer from what is known.
+
+        Args:
+            prepared: The request.
+            encoded_s: When its pairs were ready for the queue; None where all were cached.
+
+        Raises:
+            NotReady: The service stopped before any ad had a score.
+            DeadlineExceeded: Time ran out before any ad had a score.
+            InferenceFailed: The model failed on every ad.
+        """
+        query, pending = prepared.query, prepared.pending
+        known = [i for i, status in enumerate(pending.statuses) if status in SCORED]
+        if not known:
+            raise self._nothing_scored(query, pending)
+        scores: list[float | None] = [None] * len(query.ads)
+        for index, value in zip(known, self._text.to_scores(pending.logits[known]), strict=True):
+            scores[index] = float(value)
+        least = query.min_score
+        ads = tuple(
+            AdScore(
+                ad_id=ad.id,
+                score=score,
+                status=status,
+                truncated=truncated,
+                eligible=None if least is None or score is None else score >= least,
+            )
+            for ad, score, status, truncated in zip(
+                query.ads, scores, pending.statuses, prepared.truncated, strict=True
+            )
+        )
+        ended_s = self._clock.now_s()
+        encoded_s = encoded_s or ended_s
+        started_s = pending.started_s or (encoded_s if prepared.missing else ended_s)
+        times = StageTimes(
+            encode_s=encoded_s - prepared.accepted_s,
+            queue_s=max(0.0, started_s - encoded_s),
+            inference_s=ended_s - max(started_s, encoded_s),
+            total_s=ended_s - prepared.accepted_s,
+        )
+        return ScoreAnswer(query.request_id, ads, times)
+
+    def _share(self, prepared: Prepared) -> tuple[list[PairJob[P]], dict[bytes, list[int]]]:
+        """Subscribe to the missing pairs that somebody else has asked for already.
+
+        Returns:
+            Their jobs; the indices of all other missing pairs by key.
+        """
+        shared: dict[bytes, PairJob[P]] = {}
+        new: dict[bytes, list[int]] = {}
+        for index in prepared.missing:
+            key = prepared.keys[index]
+            job = self._in_flight.get(key)
+            if job is None:
+                self.joined_pairs += key in new
+                new.setdefault(key, []).append(index)
+            else:
+                shared[key] = job
+                self.joined_pairs += 1
+                self._subscribe(job, prepared, [index])
+        return list(shared.values()), new
+
+    async def _jobs(
+        self, prepared: Prepared, new: dict[bytes, list[int]]
+    ) -> dict[bytes, PairJob[P]]:
+        """A job for each key, with the request subscribed; none where the deadline comes first."""
+        texts = [prepared.texts[indices[0]] for indices in new.values()]
+        jobs: dict[bytes, PairJob[P]] = {}
+        if not new:
+            return jobs
+        ids = await self._tokens.of([prepared.query.query, *texts], prepared.pending.done)
+        if ids is None:
+            return jobs
+        query_ids, *ads_ids = ids
+        for (key, indices), ad_ids in zip(new.items(), ads_ids, strict=True):
+            encoded = self._text.join(query_ids, ad_ids)
+            # Another request may have asked for the same pair while this one was tokenized.
+            jobs[key] = self._in_flight.get(key) or PairJob(
+                encoded, functools.partial(self._settled, key, encoded.truncated)
+            )
+            self._subscribe(jobs[key], prepared, indices)
+        return jobs
+
+    def _subscribe(self, job: PairJob[P], prepared: Prepared, indices: Sequence[int]) -> None:
+        for index in indices:
+            job.subscribe(prepared.pending, index)
+            prepared.truncated[index] = job.encoded.truncated
+
+    def _submit(
+        self,
+        pending: PendingRequest,
+        shared: Sequence[PairJob[P]],
+        jobs: dict[bytes, PairJob[P]],
+    ) -> None:
+        unsettled = [job for job in (*shared, *jobs.values()) if not job.settled]
+        self._in_flight.update(jobs)
         try:
-            await asyncio.wait({encoding, late}, return_when=asyncio.FIRST_COMPLETED)
-            return encoding.result() if encoding.done() else None
-        finally:
-            timer.cancel()
-            encoding.cancel()  # what has not begun never will
-            late.cancel()
+            self._batcher.submit(pending, unsettled)
+        except ServiceError:
+            pending.close()
+            for key, job in jobs.items():
+                if job.n_wanted == 0:
+                    self._in_flight.pop(key, None)
+            raise
+
+    def _settled(self, key: bytes, truncated: bool, logits: Logits | None) -> None:
+        self._in_flight.pop(key, None)
+        if logits is not None and self._scores.store.enabled:
+            self._fresh.append((key, logits, truncated))
 
     def _nothing_scored(
-        self, query: ScoreQuery, request: PendingRequest
+        self, query: ScoreQuery, pending: PendingRequest
     ) -> DeadlineExceeded | InferenceFailed | NotReady:
-        if request.was_cut_off:
+        if pending.was_cut_off:
             return NotReady("the service stopped before this request was scored")
-        if all(status is PairStatus.FAILED for status in request.statuses):
+        if all(status is PairStatus.FAILED for status in pending.statuses):
             return InferenceFailed()
         return DeadlineExceeded(query.timeout_s, len(query.ads))
-
-    def _collect(
-        self, query: ScoreQuery, pairs: Sequence[P], request: PendingRequest
-    ) -> tuple[AdScore, ...]:
-        known = [(i, logits) for i, logits in enumerate(request.logits) if logits is not None]
-        values = self._text.to_scores(np.stack([logits for _, logits in known]))
-        score_of = {index: float(value) for (index, _), value in zip(known, values, strict=True)}
-        scores = []
-        for index, (ad, pair) in enumerate(zip(query.ads, pairs, strict=True)):
-            score = score_of.get(index)
-            eligible = None if query.min_score is None else (score or 0.0) >= query.min_score
-            scores.append(
-                AdScore(
-                    ad_id=ad.id,
-                    score=score,
-                    status=request.statuses[index],
-                    truncated=pair.truncated,
-                    eligible=None if score is None else eligible,
-                )
-            )
-        return tuple(scores)

@@ -56,17 +56,22 @@ class Settings(BaseSettings):
     """Batches that run at once, one thread each. 0: as many as cores (affinity and cgroup quota)
     on the CPU, 2 on a GPU. More than cores buys nothing and costs latency."""
 
-    max_batch_pairs: PositiveInt = 8
-    """Most pairs in a batch. On CPU threads more only delays others; on a GPU use 64 or more."""
+    max_batch_pairs: int = Field(default=0, ge=0)
+    """Most pairs in a batch. 0: 8 on the CPU, where more only delays others; 64 on a GPU."""
 
-    max_batch_tokens: PositiveInt = 4096
-    """Most padded tokens in a batch (pairs x longest). Bounds memory and the time of one batch."""
+    max_batch_tokens: int = Field(default=0, ge=0)
+    """Most padded tokens in a batch (pairs x longest). 0: 4096 on the CPU, 32768 on a GPU. Bounds
+    memory and the time of one batch."""
 
     max_padding_ratio: float = Field(default=0.1, ge=0, lt=1)
-    """Most padding in a batch, as a share. Smaller wastes less, larger makes fuller batches."""
+    """Most padding in a batch, as a share. Under it, what batches cost here decides."""
 
-    max_queue_pairs: PositiveInt = 4096
-    """Pairs that may wait. Beyond it requests are refused with 429 instead of answered late."""
+    max_queue_ms: FinitePositive = 5_000
+    """Predicted milliseconds of work that may wait. Beyond it requests are refused with 429.
+    Auctions do not count bulk work, which waits for them."""
+
+    cache_bytes: int = Field(default=33_554_432, ge=0)
+    """Memory for scores and tokens of what was asked before, taken at the start. 0: no cache."""
 
     max_ads_per_request: PositiveInt = 512
     """Ads that one request may carry."""
@@ -92,15 +97,6 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"default_timeout_ms is {self.default_timeout_ms:g}, over "
                 f"max_timeout_ms {self.max_timeout_ms:g}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _one_request_fits_the_queue(self) -> Self:
-        if self.max_ads_per_request > self.max_queue_pairs:
-            raise ValueError(
-                f"max_ads_per_request is {self.max_ads_per_request}, over max_queue_pairs "
-                f"{self.max_queue_pairs}: the largest request could never be admitted"
             )
         return self
 

@@ -15,9 +15,11 @@ from service.errors import (
     BodyTooLarge,
     ClientGone,
     DeadlineExceeded,
+    DeadlineUnreachable,
     InferenceFailed,
     InvalidRequest,
     NotReady,
+    Overloaded,
     QueueFull,
     ServiceError,
     TooManyAds,
@@ -31,6 +33,7 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
     BodyTooLarge: 413,
     ClientGone: 400,
     QueueFull: 429,
+    DeadlineUnreachable: 429,
     NotReady: 503,
     DeadlineExceeded: 504,
     InferenceFailed: 500,
@@ -42,7 +45,7 @@ _MEANING = {
     413: "The body is over the limit.",
     415: "The content type is not JSON.",
     422: "A field is wrong or missing; `details` names each.",
-    429: "Overloaded; nothing was admitted. See Retry-After.",
+    429: "It could not be done in time; nothing was admitted. See Retry-After.",
     500: "The model failed on every ad, or an error of ours.",
     503: "Starting or draining.",
     504: "The deadline passed before any ad had a score.",
@@ -79,8 +82,8 @@ async def _on_service_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)  # noqa: S101  # registered for it alone
     request_id = request.headers.get(REQUEST_ID_HEADER, "")
     headers = {REQUEST_ID_HEADER: request_id} if is_request_id(request_id) else {}
-    if isinstance(error, QueueFull):
-        headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+    if isinstance(error, Overloaded):
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     status = STATUS_OF[type(error)]
     return error_response(status, error.code, error.message, error.details, headers)
 

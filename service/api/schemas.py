@@ -96,7 +96,7 @@ class ModelOut(BaseModel):
 
 
 class AdScoreOut(BaseModel):
-    """One ad's outcome. `score` is null unless the status is ok."""
+    """One ad's outcome. `score` is null unless the status is ok or cached."""
 
     id: str
     score: float | None = Field(ge=0, le=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from collections.abc import Coroutine
 from typing import Any
@@ -31,6 +32,8 @@ from service.errors import (
 )
 
 SCORE_ROUTE = "/v1/score"
+TIMEOUT_HEADER = "X-Request-Timeout-Ms"
+TIMEOUT_PATTERN = re.compile(r"\d{1,9}(\.\d{1,6})?")
 
 router = APIRouter(tags=["scoring"])
 
@@ -46,21 +49,31 @@ router = APIRouter(tags=["scoring"])
             "content": {
                 "application/json": {"schema": {"$ref": "#/components/schemas/ScoreRequest"}}
             },
-        }
+        },
+        "parameters": [
+            {
+                "name": TIMEOUT_HEADER,
+                "in": "header",
+                "required": False,
+                "schema": {"type": "number", "exclusiveMinimum": 0},
+                "description": "As `timeout_ms`, which wins where both are given.",
+            }
+        ],
     },
 )
 async def score(request: Request) -> Response:
     """Score each ad's relevance to the query: a calibrated probability in 0-1.
 
-    The answer keeps the order of the ads and gives each one a status: `ok`, `deadline` (not
-    scored in time) or `failed`. If no ad has a score in time the answer is 504.
+    The answer keeps the order of the ads and gives each one a status: `ok` (computed now), `cached`
+    (computed before), `deadline` (not scored in time) or `failed`. If no ad has a score in time the
+    answer is 504; a request that cannot be served in time is refused with 429.
     """
     state = state_of(request)
     started_s = _now_s(state)
     outcome = ServiceError.code
     try:
-        answer, response = await _answer(request, state)
-        complete = all(ad.status is PairStatus.OK for ad in answer.scores)
+        answer, response = await _answer(request, state, started_s)
+        complete = all(ad.score is not None for ad in answer.scores)
         outcome = "ok" if complete else "partial"
         return response
     except ServiceError as error:
@@ -73,24 +86,26 @@ async def score(request: Request) -> Response:
         state.metrics.request_done(SCORE_ROUTE, outcome, _now_s(state) - started_s)
 
 
-async def _answer(request: Request, state: ServiceState) -> tuple[ScoreAnswer, Response]:
+async def _answer(
+    request: Request, state: ServiceState, started_s: float
+) -> tuple[ScoreAnswer, Response]:
     scorer, clock, model = state.ready_parts()
     body = parse_score_request(await read_body(request, state.limits.max_body_bytes))
-    _check_limits(body, state.limits)
-    timeout_s = (
-        state.limits.default_timeout_s if body.timeout_ms is None else body.timeout_ms / 1000
-    )
+    timeout_s = _timeout_s(request, body, state.limits)
     query = body.to_domain(_request_id(request, body), timeout_s)
-    accepted_s = clock.now_s()
     try:
-        answer = await _unless_the_caller_leaves(request, scorer.score(query))
+        prepared = scorer.prepare(query, started_s)
+        if prepared.missing:
+            answer = await _unless_the_caller_leaves(request, scorer.complete(prepared))
+        else:
+            answer = scorer.collect(prepared)
     except DeadlineExceeded:
         state.metrics.pairs_lost(PairStatus.DEADLINE, len(query.ads))
         raise
     except InferenceFailed:
         state.metrics.pairs_lost(PairStatus.FAILED, len(query.ads))
         raise
-    slack_s = timeout_s - (clock.now_s() - accepted_s)
+    slack_s = timeout_s - (clock.now_s() - started_s)
     state.metrics.request_scored(answer.scores, answer.times, slack_s)
     content = {
         "request_id": answer.request_id,
@@ -132,15 +147,31 @@ def _now_s(state: ServiceState) -> float:
     return state.clock.now_s() if state.clock is not None else 0.0
 
 
-def _check_limits(body: ScoreRequest, limits: RequestLimits) -> None:
+def _timeout_s(request: Request, body: ScoreRequest, limits: RequestLimits) -> float:
+    """The body's timeout, else the header's, else the default.
+
+    Raises:
+        TooManyAds: More than one request may carry.
+        InvalidRequest: A timeout that is no number or over the ceiling.
+    """
     if len(body.ads) > limits.max_ads:
         raise TooManyAds(len(body.ads), limits.max_ads)
+    field, timeout_ms = "timeout_ms", body.timeout_ms
+    if timeout_ms is None and TIMEOUT_HEADER in request.headers:
+        field, text = TIMEOUT_HEADER, request.headers[TIMEOUT_HEADER]
+        timeout_ms = float(text) if TIMEOUT_PATTERN.fullmatch(text) else 0.0
+        if timeout_ms <= 0:
+            raise _invalid(field, f"must be a number of milliseconds over 0, got {text[:50]!r}")
+    if timeout_ms is None:
+        return limits.default_timeout_s
     limit_ms = limits.max_timeout_s * 1000
-    if body.timeout_ms is not None and body.timeout_ms > limit_ms:
-        problem = f"got {body.timeout_ms:g}, the limit is {limit_ms:g}"
-        raise InvalidRequest(
-            f"timeout_ms: {problem}", [{"field": "timeout_ms", "problem": problem}]
-        )
+    if timeout_ms > limit_ms:
+        raise _invalid(field, f"got {timeout_ms:g}, the limit is {limit_ms:g}")
+    return timeout_ms / 1000
+
+
+def _invalid(field: str, problem: str) -> InvalidRequest:
+    return InvalidRequest(f"{field}: {problem}", [{"field": field, "problem": problem}])
 
 
 def _request_id(request: Request, body: ScoreRequest) -> str:

@@ -1,179 +1,169 @@
-"""What waits to be scored: pairs, and the requests that own them.
+"""What waits to be computed, with the admission before it and the planner behind.
 
-All of this is touched by the event loop alone. The only mutable state is: in `PairQueue` the list
-of waiting pairs, the number of batches taken and the running number; in `PendingRequest` the
-outcomes so far and when its first batch started.
+Touched by the event loop alone. The mutable state is the table of waiting pairs and the list of
+their jobs, row by row the same.
 """
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import Generic
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.batching.planner import BatchLimits, BatchPlan, plan_batch
-from service.domain import PairStatus, Priority
-from service.errors import QueueFull
-
-TURN_STRIDE = 4
-"""Under load a large request claims every fourth batch and leaves three to others. Larger protects
-small requests more, and makes large ones later."""
-
-
-class Encoded(Protocol):
-    """What batching needs to know of an encoded pair."""
-
-    @property
-    def length_tokens(self) -> int:
-        """Tokens before padding."""
-
-
-E = TypeVar("E", bound=Encoded)
-
-
-class PendingRequest:
-    """One request in the queue: a single future for all its pairs.
-
-    The future is done when every pair has an outcome, or when the request is closed before, at
-    its deadline or because its caller has gone. What is known by then is the answer.
-
-    Attributes:
-        done: Resolves to None, never to an exception; cancelled with the caller that awaits it.
-        logits: Per pair, (k,) float32, or None while or where there are none.
-        statuses: Per pair; DEADLINE until another outcome is known.
-        submitted_s: When it was queued, monotonic seconds.
-        started_s: When its first batch started; None before.
-        was_cut_off: The service stopped before every pair had an outcome.
-    """
-
-    def __init__(self, n_pairs: int, deadline_s: float, priority: Priority, now_s: float) -> None:
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.logits: list[NDArray[np.float32] | None] = [None] * n_pairs
-        self.statuses = [PairStatus.DEADLINE] * n_pairs
-        self.deadline_s = deadline_s
-        self.priority = priority
-        self.submitted_s = now_s
-        self.started_s: float | None = None
-        self.was_cut_off = False
-        self._unsettled_pairs = n_pairs
-
-    @property
-    def closed(self) -> bool:
-        """Nobody waits for further outcomes."""
-        return self.done.done()
-
-    def close(self) -> None:
-        """Stop waiting: what has no outcome yet stays without one, and costs nothing more."""
-        if not self.done.done():
-            self.done.set_result(None)
-
-    def cut_off(self) -> None:
-        """Stop waiting because the service stops."""
-        if not self.closed:
-            self.was_cut_off = True
-            self.close()
-
-    def settle(self, index: int, status: PairStatus, logits: NDArray[np.float32] | None) -> None:
-        """Record one pair's outcome. After the request is closed it is dropped."""
-        if self.closed:
-            return
-        self.statuses[index] = status
-        self.logits[index] = logits
-        self._unsettled_pairs -= 1
-        if self._unsettled_pairs == 0:
-            self.close()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QueuedPair(Generic[E]):
-    """One waiting pair; satisfies `planner.Waiting`."""
-
-    encoded: E
-    request: PendingRequest
-    index: int
-    turn: int
-    arrival: int
-    length_tokens: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "length_tokens", self.encoded.length_tokens)
-
-    @property
-    def deadline_s(self) -> float:
-        """The request's deadline."""
-        return self.request.deadline_s
-
-    @property
-    def priority(self) -> int:
-        """The request's scheduling class."""
-        return self.request.priority
-
-    @property
-    def abandoned(self) -> bool:
-        """The request is closed."""
-        return self.request.closed
+from service.batching.admission import Candidate, refusal
+from service.batching.cost_model import BatchCost
+from service.batching.pair_job import NOT_WAITING, E, PairJob, PendingRequest
+from service.batching.planner import BatchLimits, plan_batch
+from service.batching.waiting import PairTable, WaitingPairs
+from service.domain import PairStatus
+from service.errors import DeadlineUnreachable, QueueFull
 
 
 class PairQueue(Generic[E]):
-    """A bounded store of waiting pairs with the planner in front."""
+    """Waiting pairs, bounded in predicted seconds."""
 
-    def __init__(self, limits: BatchLimits, max_waiting_pairs: int) -> None:
+    def __init__(self, limits: BatchLimits, *, workers: int, max_queue_s: float) -> None:
         self._limits = limits
-        self._max_waiting_pairs = max_waiting_pairs
-        self._waiting: list[QueuedPair[E]] = []
-        self._batches_taken = 0
-        self._arrivals = itertools.count()
+        self._workers = workers
+        self._max_queue_s = max_queue_s
+        self._table = PairTable()
+        self._jobs: list[PairJob[E]] = []
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._jobs)
 
-    def admit(self, request: PendingRequest, pairs: Sequence[E]) -> None:
-        """Queue all pairs of a request, or none.
+    def wait_s(self, cost: BatchCost) -> float:
+        """Predicted seconds until all that waits has run."""
+        lengths = self._table.columns().length_tokens
+        return float(cost.share_s(lengths, self._limits.max_pairs).sum()) / self._workers
+
+    def check_room(
+        self,
+        request: PendingRequest,
+        lengths: Sequence[int],
+        cost: BatchCost,
+        *,
+        busy_s: float,
+        now_s: float,
+    ) -> None:
+        """Refuse a request that could not be served in time.
+
+        Args:
+            request: The request.
+            lengths: Tokens of each pair that it would add; at least one.
+            cost: Predicts.
+            busy_s: Worker seconds left in the batches that run.
+            now_s: Monotonic seconds.
 
         Raises:
-            QueueFull: They do not all fit.
+            QueueFull: The queue would get longer than `max_queue_s`.
+            DeadlineUnreachable: It, or one that was admitted before, would be late.
         """
-        if len(self._waiting) + len(pairs) > self._max_waiting_pairs:
-            self._waiting = [pair for pair in self._waiting if not pair.abandoned]
-        if len(self._waiting) + len(pairs) > self._max_waiting_pairs:
-            raise QueueFull(len(self._waiting), self._max_waiting_pairs)
-        by_length = sorted(range(len(pairs)), key=lambda index: -pairs[index].length_tokens)
-        self._waiting.extend(
-            QueuedPair(
-                encoded=pairs[index],
-                request=request,
-                index=index,
-                turn=self._batches_taken + TURN_STRIDE * (place // self._limits.max_pairs),
-                arrival=next(self._arrivals),
-            )
-            for place, index in enumerate(by_length)
+        tokens = np.asarray(lengths, dtype=np.float64)
+        candidate = Candidate(
+            work_s=float(cost.share_s(tokens, self._limits.max_pairs).sum()),
+            longest_s=cost.batch_s(1, float(tokens.max())),
+            deadline_s=request.deadline_s,
+            priority=request.priority,
+        )
+        refused = refusal(
+            self._table.columns(),
+            candidate,
+            cost,
+            busy_s=busy_s,
+            workers=self._workers,
+            max_pairs=self._limits.max_pairs,
+            max_queue_s=self._max_queue_s,
+            now_s=now_s,
+        )
+        if refused is None:
+            return
+        if refused.queue_is_full:
+            raise QueueFull(refused.wait_s, self._max_queue_s, refused.retry_after_s)
+        timeout_s = request.deadline_s - now_s
+        raise DeadlineUnreachable(
+            len(request.statuses), refused.wait_s, timeout_s, refused.retry_after_s
         )
 
-    def take(self, now_s: float, max_pairs: int) -> BatchPlan[QueuedPair[E]]:
-        """Remove and return the next batch of at most `max_pairs`, within the limits.
+    def add(
+        self, request: PendingRequest, jobs: Sequence[PairJob[E]], cost: BatchCost, now_s: float
+    ) -> None:
+        """Queue a request's jobs, and hasten those that wait already for another one.
 
-        Pairs that are out of time or unwanted leave with it.
+        Args:
+            request: The request; each job has it among its subscribers.
+            jobs: New ones, waiting ones and running ones, each once.
+            cost: Predicts.
+            now_s: Monotonic seconds.
         """
-        limits = replace(self._limits, max_pairs=min(max_pairs, self._limits.max_pairs))
-        plan = plan_batch(self._waiting, limits, now_s)
-        self._waiting = list(plan.left)
-        if plan.batch:
-            self._batches_taken += 1
-        return plan
+        longest_first = sorted(jobs, key=lambda job: -job.encoded.length_tokens)
+        columns = self._schedule(request, longest_first, cost, now_s)
+        is_new = np.fromiter((job.row == NOT_WAITING for job in longest_first), np.bool_, len(jobs))
+        if not is_new.all():
+            known = np.flatnonzero(~is_new)
+            rows = np.array([longest_first[place].row for place in known])
+            self._table.hasten(rows, columns.rows(known))
+            new = np.flatnonzero(is_new)
+            longest_first, columns = [longest_first[place] for place in new], columns.rows(new)
+        for row, job in enumerate(longest_first, start=len(self._jobs)):
+            job.row = row
+        self._jobs.extend(longest_first)
+        self._table.append(columns)
 
-    def clear(self) -> int:
-        """Cut off all that waits; the callers get an answer instead of silence.
+    def take(
+        self, cost: BatchCost, now_s: float, max_pairs: int
+    ) -> tuple[list[PairJob[E]], list[PairJob[E]]]:
+        """Remove the next batch, of at most `max_pairs` within the limits, and what is doomed.
 
         Returns:
-            How many pairs that were.
+            The batch, the doomed.
         """
-        dropped, self._waiting = self._waiting, []
-        wanted = [pair for pair in dropped if not pair.abandoned]
-        for pair in wanted:
-            pair.request.cut_off()
-        return len(wanted)
+        limits = replace(self._limits, max_pairs=min(max_pairs, self._limits.max_pairs))
+        plan = plan_batch(self._table.columns(), limits, cost, now_s)
+        batch = [self._jobs[row] for row in plan.batch.tolist()]
+        doomed = [self._jobs[row] for row in plan.doomed.tolist()]
+        for job in (*batch, *doomed):
+            self._remove(job)
+        return batch, doomed
+
+    def drop_unwanted(self, jobs: Sequence[PairJob[E]]) -> None:
+        """Take out those of `jobs` that wait and that nobody waits for."""
+        for job in jobs:
+            if job.row != NOT_WAITING and job.n_wanted == 0:
+                self._remove(job)
+                job.settle(PairStatus.DEADLINE, None)
+
+    def clear(self) -> list[PairJob[E]]:
+        """Take out everything."""
+        jobs = list(self._jobs)
+        for job in jobs:
+            self._remove(job)
+        return jobs
+
+    def _schedule(
+        self, request: PendingRequest, jobs: Sequence[PairJob[E]], cost: BatchCost, now_s: float
+    ) -> WaitingPairs:
+        """The columns of a request's jobs, in the order in which they are to start."""
+        n = len(jobs)
+        lengths = np.fromiter((job.encoded.length_tokens for job in jobs), np.float64, n)
+        pace_s = cost.share_s(lengths, self._limits.max_pairs) / self._workers
+        passed_s = np.cumsum(pace_s) - pace_s  # until each one's turn, if it had the machine
+        rest_s = np.maximum(pace_s.sum() - passed_s, cost.batch_s(1, lengths))
+        return WaitingPairs(
+            length_tokens=lengths,
+            priority=np.full(n, float(request.priority)),
+            due_s=now_s + passed_s,
+            latest_start_s=request.deadline_s - rest_s,
+            deadline_s=np.full(n, request.deadline_s),
+        )
+
+    def _remove(self, job: PairJob[E]) -> None:
+        row = job.row
+        moved = self._table.remove(row)
+        last = self._jobs.pop()
+        if moved != row:
+            self._jobs[row] = last
+            last.row = row
+        job.row = NOT_WAITING

@@ -26,7 +26,7 @@ from service.errors import (
 from service.scoring.ad_template import AdTemplate
 from service.scoring.bulk import bulk_logits
 from service.scoring.calibration import Scores, to_scores
-from service.scoring.encoding import EncodedPair, PairEncoder
+from service.scoring.encoding import EncodedPair, PairEncoder, TextIds
 from service.scoring.manifest import SCHEMA_VERSION, Manifest
 from service.scoring.onnx_model import OnnxModel
 
@@ -49,6 +49,19 @@ class Bundle:
     def encode(self, query: str, ads: Sequence[Ad]) -> list[EncodedPair]:
         """Render each ad by the model's template and encode it against the query."""
         return self.encoder.encode(query, [self.template.render(ad) for ad in ads])
+
+    @property
+    def n_logits(self) -> int:
+        """Outputs of the model for each pair."""
+        return self.manifest.head.n_logits
+
+    def ad_text(self, ad: Ad) -> str:
+        """The ad as the model reads it."""
+        return self.template.render(ad)
+
+    def join(self, query_ids: TextIds, ad_ids: TextIds) -> EncodedPair:
+        """One pair from the token ids of its two sides."""
+        return self.encoder.join(query_ids, ad_ids)
 
     def to_scores(self, logits: NDArray[np.float32]) -> Scores:
         """Calibrated scores of (n, k) logits."""

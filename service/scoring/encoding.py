@@ -15,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from service.scoring.word_pieces import word_pieces
+
 Ids = NDArray[np.int64]
+TextIds = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +137,7 @@ class PairEncoder:
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
+        self._words = word_pieces(tokenizer)
         self._frame = learn_frame(tokenizer)
         self._room_tokens = max_length_tokens - self._frame.n_special_tokens
         if self._room_tokens < 2:
@@ -155,24 +159,35 @@ class PairEncoder:
 
     def encode(self, query: str, ads: Sequence[str]) -> list[EncodedPair]:
         """Encode each ad against the query; order is kept. The texts may be of any length."""
-        # In one call, also for the query: only the batch call lets go of the interpreter lock.
-        encodings = self._tokenizer.encode_batch_fast([query, *ads], add_special_tokens=False)
-        query_ids = encodings[0].ids
-        return [self._join(query_ids, encoding.ids) for encoding in encodings[1:]]
+        query_ids, *ads_ids = self.tokenize([query, *ads])
+        return [self.join(query_ids, ad_ids) for ad_ids in ads_ids]
 
-    def _join(self, query_ids: list[int], ad_ids: list[int]) -> EncodedPair:
+    def tokenize(self, texts: Sequence[str]) -> list[TextIds]:
+        """The token ids of each text by itself, without special tokens. Thread-safe."""
+        words = self._words
+        known = [None if words is None else words.ids(text) for text in texts]
+        unknown = [text for text, ids in zip(texts, known, strict=True) if ids is None]
+        # In one call: only the batch call lets go of the interpreter lock.
+        encodings = self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False)
+        cut = iter(encodings)
+        return [np.array(next(cut).ids if ids is None else ids, np.int32) for ids in known]
+
+    def join(self, query_ids: TextIds, ad_ids: TextIds) -> EncodedPair:
+        """One pair from the token ids of its two sides, cut to the model's longest."""
         frame = self._frame
         n_query, n_ad = fit_lengths(len(query_ids), len(ad_ids), self._room_tokens)
-        ids = [*frame.before, *query_ids[:n_query], *frame.between, *ad_ids[:n_ad], *frame.after]
-        type_ids = [
-            *frame.before_types,
-            *([frame.query_type] * n_query),
-            *frame.between_types,
-            *([frame.ad_type] * n_ad),
-            *frame.after_types,
-        ]
-        return EncodedPair(
-            ids=np.array(ids, dtype=np.int64),
-            type_ids=np.array(type_ids, dtype=np.int64),
-            truncated=n_query < len(query_ids) or n_ad < len(ad_ids),
+        query_at = len(frame.before)
+        query_end = query_at + n_query
+        ad_at = query_end + len(frame.between)
+        ad_end = ad_at + n_ad
+        n_tokens = ad_end + len(frame.after)
+        ids, type_ids = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64)
+        ids[:query_at], type_ids[:query_at] = frame.before, frame.before_types
+        ids[query_at:query_end], type_ids[query_at:query_end] = (
+            query_ids[:n_query],
+            frame.query_type,
         )
+        ids[query_end:ad_at], type_ids[query_end:ad_at] = frame.between, frame.between_types
+        ids[ad_at:ad_end], type_ids[ad_at:ad_end] = ad_ids[:n_ad], frame.ad_type
+        ids[ad_end:], type_ids[ad_end:] = frame.after, frame.after_types
+        return EncodedPair(ids, type_ids, n_query < len(query_ids) or n_ad < len(ad_ids))

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from service.api.error_handlers import error_codes
+from service.caching.fixed_cache import FixedCache
 from service.metrics import Metrics
 from tests.deploy.repository import DASHBOARD, DEPLOY, dashboard_queries, read_json, read_yaml
 
@@ -24,6 +25,7 @@ def labels_of() -> dict[str, set[str]]:
     """The labels of each series that the service exposes."""
     metrics = Metrics(CollectorRegistry(), [ROUTE], ["ok", "partial", *error_codes()])
     metrics.model_serves(name="m", version="1", precision="int8", provider="cpu", workers=1)
+    metrics.watch_caches(FixedCache(2**16, 5), FixedCache(2**16, 5), joined=int)
     return {
         sample.name: set(sample.labels)
         for family in metrics.registry.collect()

@@ -8,7 +8,8 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,12 @@ class RunningService:
 
     def score(self, body: Any, **options: Any) -> httpx.Response:  # noqa: ANN401  # any JSON
         return self.client.post("/v1/score", json=body, **options)
+
+    def reaches(self, sample: str, holds: Callable[[float], bool]) -> None:
+        """Ask for a metric until it is as wanted; fails when it never is."""
+        stop_s = time.monotonic() + START_TIMEOUT_S
+        while not holds(value := self.metric(sample)):
+            assert time.monotonic() < stop_s, f"{sample} stays at {value}"
 
     def metric(self, sample: str) -> float:
         """The value of one line of the exposition, as `name{label="value"}`."""

@@ -28,8 +28,19 @@ def service(tiny_bundle_int8: Path) -> Iterator[RunningService]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def uncached(tiny_bundle_int8: Path) -> Iterator[RunningService]:
+    with running(tiny_bundle_int8, ADREL_CACHE_BYTES="0") as started:
+        yield started
+
+
 def ads(*texts: str) -> list[dict[str, str]]:
     return [{"id": f"ad-{i}", "text": text} for i, text in enumerate(texts)]
+
+
+def long_ads(n_ads: int) -> list[dict[str, str]]:
+    """Ads that take some time, no two alike."""
+    return ads(*[f"{i} {'shoe bag ' * 20}" for i in range(n_ads)])
 
 
 def test_each_ad_gets_a_score_in_order_with_its_own_id(service: RunningService) -> None:
@@ -76,7 +87,8 @@ def test_answers_and_errors_are_what_the_openapi_document_promises(service: Runn
         jsonschema.validate({"query": "red"}, wanted)
 
 
-def test_a_pair_scores_the_same_alone_and_in_any_traffic(service: RunningService) -> None:
+def test_a_pair_scores_the_same_alone_and_in_any_traffic(uncached: RunningService) -> None:
+    service = uncached
     rng = random.Random(5)  # noqa: S311  # a fixed sequence is wanted
     texts = [" ".join(rng.choices(WORDS, k=rng.randint(1, 40))) for _ in range(120)]
     alone = {
@@ -95,12 +107,57 @@ def test_a_pair_scores_the_same_alone_and_in_any_traffic(service: RunningService
             assert answer == [(text, alone[text]) for text, _ in answer]
 
 
+def test_a_cached_score_is_the_computed_one_and_says_so(service: RunningService) -> None:
+    body = {"query": "blue shoe", "ads": ads("run fast", "cheap bag " * 60, "run fast")}
+    first, again = (service.score(body).json()["scores"] for _ in range(2))
+    assert [ad["status"] for ad in first] == ["ok"] * 3
+    assert [ad["status"] for ad in again] == ["cached"] * 3
+    for one, other in zip(first, again, strict=True):
+        assert {**one, "status": ""} == {**other, "status": ""}
+    assert service.metric('adrel_cache_requests_total{result="hit"}') >= 3
+    assert service.metric('adrel_cache_requests_total{result="joined"}') >= 1
+    assert service.metric('adrel_pairs_total{status="cached"}') >= 3
+
+
+def test_a_timeout_in_the_header_holds_unless_the_body_has_one(service: RunningService) -> None:
+    header = {"X-Request-Timeout-Ms": "0.001"}
+    late = service.score({"query": "header", "ads": ads("shoe")}, headers=header)
+    assert late.json()["error"]["code"] == "deadline_exceeded"
+    both = {"query": "header", "ads": ads("shoe"), "timeout_ms": 5000}
+    assert service.score(both, headers=header).status_code == 200
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "0", "nan", "inf", "1e3", "60001", ""])
+def test_a_bad_timeout_header_is_refused_by_name(service: RunningService, text: str) -> None:
+    response = service.score(asking(), headers={"X-Request-Timeout-Ms": text})
+    assert response.status_code == 422
+    assert response.json()["error"]["details"][0]["field"] == "X-Request-Timeout-Ms"
+
+
+def test_a_request_that_would_be_late_is_refused_at_once(tiny_bundle_int8: Path) -> None:
+    with (
+        running(tiny_bundle_int8, "--workers", "1", "--max-batch-pairs", "1") as busy,
+        ThreadPoolExecutor(1) as executor,
+    ):
+        bulk = executor.submit(busy.score, {"query": "red", "ads": long_ads(512)})
+        while busy.metric("adrel_queue_pairs") == 0:
+            assert not bulk.done(), "there was nothing to wait behind"
+        tight = {"query": "blue", "ads": long_ads(300), "timeout_ms": 5}
+        response = busy.score(tight)
+        assert bulk.result().status_code == 200
+    assert response.status_code == 429
+    error = response.json()["error"]
+    assert error["code"] == "deadline_unreachable"
+    assert error["details"][0]["predicted_ms"] > 5
+    assert int(response.headers["Retry-After"]) >= 1
+
+
 def test_batches_form_across_requests(service: RunningService) -> None:
     batches = service.metric("adrel_batch_pairs_count")
     pairs = service.metric("adrel_batch_pairs_sum")
-    body = {"query": "red", "ads": ads("shoe bag")}
+    bodies = [{"query": f"red {i}", "ads": ads("shoe bag")} for i in range(200)]
     with ThreadPoolExecutor(16) as executor:
-        answers = list(executor.map(lambda _: service.score(body).status_code, range(200)))
+        answers = [answer.status_code for answer in executor.map(service.score, bodies)]
     assert set(answers) == {200}
     assert service.metric("adrel_batch_pairs_sum") - pairs == 200
     assert service.metric("adrel_batch_pairs_count") - batches < 200
@@ -211,21 +268,19 @@ def test_a_caller_that_hangs_up_amid_its_body_is_counted_and_is_no_fault_of_ours
 def test_a_caller_that_hangs_up_stops_costing(tiny_bundle_int8: Path) -> None:
     with running(tiny_bundle_int8, "--workers", "1") as started:
         url = httpx.URL(started.url)
-        body = json.dumps({"query": "red", "ads": ads(*["shoe bag " * 20] * 400)}).encode()
-        head = (
-            "POST /v1/score HTTP/1.1\r\nHost: adrel\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
         connections = [socket.create_connection((url.host, url.port or 0)) for _ in range(8)]
-        for connection in connections:
+        for number, connection in enumerate(connections):
+            body = json.dumps({"query": f"red {number}", "ads": long_ads(400)}).encode()
+            head = (
+                "POST /v1/score HTTP/1.1\r\nHost: adrel\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n"
+            )
             connection.sendall(head.encode() + body)
-        while started.metric("adrel_queue_pairs") < 1000:
-            pass
+        started.reaches("adrel_queue_pairs", lambda pairs: pairs >= 1000)
         for connection in connections:
             connection.close()
         gone = 'adrel_requests_total{outcome="client_gone",route="/v1/score"}'
-        while started.metric("adrel_queue_pairs") > 0:
-            pass
+        started.reaches("adrel_queue_pairs", lambda pairs: pairs == 0)
         assert started.metric(gone) > 0
         assert started.metric("adrel_batch_pairs_sum") < 8 * 400
 
@@ -240,7 +295,7 @@ def test_over_long_text_is_scored_truncated_flagged_and_counted(service: Running
 
 
 def test_a_timeout_that_cannot_be_met_is_answered_and_counted(service: RunningService) -> None:
-    body = {"query": "red", "ads": ads(*["shoe bag " * 20] * 100), "timeout_ms": 0.001}
+    body = {"query": "blue", "ads": long_ads(100), "timeout_ms": 0.001}
     response = service.score(body)
     assert response.status_code == 504
     assert response.json()["error"]["code"] == "deadline_exceeded"
@@ -269,11 +324,10 @@ def test_unknown_paths_and_methods_get_our_error_body(service: RunningService) -
 
 
 def test_a_full_queue_answers_429_with_a_time_to_come_back(tiny_bundle_int8: Path) -> None:
-    limits = ("--max-queue-pairs", "8", "--max-ads-per-request", "8", "--workers", "1")
-    with running(tiny_bundle_int8, *limits) as small:
-        body = {"query": "red", "ads": ads(*["shoe bag " * 20] * 8)}
+    with running(tiny_bundle_int8, "--max-queue-ms", "5", "--workers", "1") as small:
+        bodies = [{"query": f"red {i}", "ads": long_ads(8)} for i in range(200)]
         with ThreadPoolExecutor(16) as executor:
-            responses = list(executor.map(lambda _: small.score(body), range(200)))
+            responses = list(executor.map(small.score, bodies))
         refused = [response for response in responses if response.status_code == 429]
         assert refused
         assert {response.status_code for response in responses} == {200, 429}
@@ -283,7 +337,7 @@ def test_a_full_queue_answers_429_with_a_time_to_come_back(tiny_bundle_int8: Pat
 
 def test_a_stop_signal_lets_accepted_requests_finish_and_exits_zero(tiny_bundle_int8: Path) -> None:
     with running(tiny_bundle_int8, "--workers", "1") as stopping:
-        body = {"query": "red", "ads": ads(*["shoe bag " * 20] * 400)}
+        body = {"query": "red", "ads": long_ads(400)}
         with ThreadPoolExecutor(1) as executor:
             answer = executor.submit(stopping.score, body)
             while stopping.metric("adrel_queue_pairs") == 0:
@@ -296,14 +350,14 @@ def test_a_stop_signal_lets_accepted_requests_finish_and_exits_zero(tiny_bundle_
 def test_a_drain_that_runs_out_of_time_answers_every_caller_in_our_words(
     tiny_bundle_int8: Path,
 ) -> None:
-    arguments = ("--workers", "1", "--drain-timeout-s", "0.2", "--max-batch-pairs", "1")
+    arguments = ("--workers", "1", "--drain-timeout-s", "0.2", "--max-batch-pairs", "1",
+                 "--max-queue-ms", "60000", "--default-timeout-ms", "60000")  # fmt: skip
     with running(tiny_bundle_int8, *arguments) as stopping:
-        body = {"query": "red", "ads": ads(*["shoe bag " * 20] * 512)}
+        bodies = [{"query": f"red {i}", "ads": long_ads(512)} for i in range(8)]
+        bodies[-1]["priority"] = "batch"
         with ThreadPoolExecutor(8) as executor:
-            answers = [executor.submit(stopping.score, body) for _ in range(7)]
-            answers.append(executor.submit(stopping.score, {**body, "priority": "batch"}))
-            while stopping.metric("adrel_queue_pairs") < 3000:
-                pass
+            answers = [executor.submit(stopping.score, body) for body in bodies]
+            stopping.reaches("adrel_queue_pairs", lambda pairs: pairs >= 3000)
             stopping.process.send_signal(signal.SIGTERM)
             responses = [answer.result() for answer in answers]
         assert stopping.process.wait(timeout=30) == 0

@@ -16,8 +16,23 @@ FOUNDATION = {"service.domain", "service.errors"}
 MAY_IMPORT = {
     "service/batching": {*FOUNDATION, "service.clock", "service.batching"},
     "service/scoring": {*FOUNDATION, "service.scoring"},
-    "service/scorer.py": {*FOUNDATION, "service.clock", "service.batching"},
-    "service/metrics.py": {*FOUNDATION, "service.batching"},
+    "service/caching": {"service.caching"},
+    "service/text_tokens.py": {"service.caching"},
+    "service/cache_metrics.py": {"service.caching"},
+    "service/cost_warm_up.py": {"service.batching", "service.scoring"},
+    "service/scorer.py": {
+        *FOUNDATION,
+        "service.clock",
+        "service.batching",
+        "service.caching",
+        "service.text_tokens",
+    },
+    "service/metrics.py": {
+        *FOUNDATION,
+        "service.batching",
+        "service.caching",
+        "service.cache_metrics",
+    },
     "service/api": {
         *FOUNDATION,
         "service.clock",

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.batching.batcher import BatchDone
+from service.caching.fixed_cache import Digester, FixedCache
 from service.domain import AdScore, PairStatus, StageTimes
 from service.metrics import Metrics
 
@@ -29,13 +31,39 @@ def test_every_series_exists_before_the_first_request() -> None:
 
 def test_a_batch_is_counted_with_its_padding() -> None:
     metrics = made()
-    metrics.batch_done(BatchDone(4, tokens=90, padded_tokens=100, inference_s=0.02, failed=False))
+    metrics.batch_done(BatchDone(4, 90, 100, predicted_s=0.03, inference_s=0.02, failed=False))
     assert value(metrics, "adrel_batch_pairs_sum") == 4
     assert value(metrics, "adrel_batch_padded_tokens_sum") == 100
     padding = value(metrics, "adrel_padding_ratio_sum")
     assert padding is not None
     assert round(padding, 6) == 0.1
     assert value(metrics, "adrel_batch_failures_total") == 0
+    assert value(metrics, "adrel_predicted_over_actual_cost_sum") == 1.5
+
+
+def test_a_failed_batch_says_nothing_of_the_prediction() -> None:
+    metrics = made()
+    metrics.batch_done(BatchDone(4, 90, 100, predicted_s=0.03, inference_s=0.01, failed=True))
+    assert value(metrics, "adrel_batch_failures_total") == 1
+    assert value(metrics, "adrel_predicted_over_actual_cost_count") == 0
+
+
+def test_the_caches_are_read_when_the_metrics_are_scraped() -> None:
+    metrics = made()
+    scores, tokens = FixedCache(2**16, 5), FixedCache(2**15, 100)
+    metrics.watch_caches(scores, tokens, joined=lambda: 1)
+    keys = Digester().keys(["a", "b", "c"])
+    scores.insert(keys[:1], np.zeros((1, 5), np.uint8))
+    scores.lookup(keys)
+    by_result = {
+        result: value(metrics, "adrel_cache_requests_total", result=result)
+        for result in ("hit", "miss", "joined")
+    }
+    assert by_result == {"hit": 1, "miss": 1, "joined": 1}
+    assert value(metrics, "adrel_token_cache_requests_total", result="hit") == 0
+    assert value(metrics, "adrel_cache_entries", cache="scores") == 1
+    assert value(metrics, "adrel_cache_evictions_total", cache="scores") == 0
+    assert value(metrics, "adrel_cache_bytes", cache="tokens") == tokens.n_bytes
 
 
 def test_an_answered_request_is_counted_pair_by_pair() -> None:
@@ -62,7 +90,8 @@ def test_a_refused_request_is_counted_as_shed() -> None:
 def test_the_queue_is_read_when_the_metrics_are_scraped() -> None:
     metrics = made()
     waiting = [3]
-    metrics.watch_queue(lambda: waiting[0], lambda: 1)
+    metrics.watch_queue(lambda: waiting[0], lambda: waiting[0] / 10, lambda: 1)
+    assert value(metrics, "adrel_queue_seconds") == 0.3
     assert value(metrics, "adrel_queue_pairs") == 3
     waiting[0] = 7
     assert value(metrics, "adrel_queue_pairs") == 7

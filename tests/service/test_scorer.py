@@ -9,10 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from service.batching.batcher import Batcher
+from service.batching.cost_model import BatchCost, CostModel
 from service.batching.planner import BatchLimits
+from service.caching.score_cache import ScoreCache
+from service.caching.token_cache import TokenCache
 from service.domain import Ad, PairStatus, ScoreQuery
 from service.errors import DeadlineExceeded, InferenceFailed, QueueFull
-from service.scorer import ENCODE_INLINE_MAX_CHARS, Scorer
+from service.scorer import REPLY_S, Scorer
+from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 from tests.fakes import FakeClock, FakeModel, FakePair, until
 
 pytestmark = pytest.mark.anyio
@@ -21,34 +25,64 @@ pytestmark = pytest.mark.anyio
 class FakeText:
     """An ad's text is its logit; its length is that of the text."""
 
-    def encode(self, query: str, ads: Sequence[Ad]) -> list[FakePair]:
-        return [
-            FakePair(len(query) + len(ad.text), float(ad.text.split()[0]), len(ad.text) > 9)
-            for ad in ads
-        ]
+    n_logits = 1
+
+    def __init__(self) -> None:
+        self.joined = 0
+        self.tokenized: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def ad_text(self, ad: Ad) -> str:
+        return ad.text
+
+    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        assert self.gate.wait(timeout=30)
+        self.tokenized += texts
+        return [np.array([float(t.split()[0]) if t != "q" else 0, len(t)], np.int32) for t in texts]
+
+    def join(self, query_ids: NDArray[np.int32], ad_ids: NDArray[np.int32]) -> FakePair:
+        self.joined += 1
+        logit, length = ad_ids.tolist()
+        return FakePair(int(query_ids[1]) + length, logit, length > 9)
 
     def to_scores(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         return np.asarray(logits[:, 0].astype(np.float64) / 100)
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, cache_bytes: int = 0) -> None:
         self.clock, self.model = FakeClock(), FakeModel()
         self.batcher: Batcher[FakePair] = Batcher(
             self.model,
             BatchLimits(max_pairs=2, max_padded_tokens=10**6, max_padding_ratio=0.9),
             workers=1,
-            max_waiting_pairs=20,
+            max_queue_s=0.1,
+            cost_model=CostModel(BatchCost(1e-3, 1e-9, 1e-9)),
             clock=self.clock,
             on_batch=lambda _: None,
         )
         self.text = FakeText()
-        self.scorer: Scorer[FakePair] = Scorer(self.text, self.batcher, self.clock)
+        self.scorer: Scorer[FakePair] = Scorer(
+            self.text,
+            self.batcher,
+            self.clock,
+            ScoreCache(cache_bytes, 1, "v1"),
+            TextTokens(self.text.tokenize, TokenCache(0, 8)),
+        )
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
     made = Bench()
+    yield made
+    made.model.release()
+    await made.batcher.drain(timeout_s=30)
+
+
+@pytest.fixture
+async def cached() -> AsyncIterator[Bench]:
+    made = Bench(cache_bytes=2**20)
     yield made
     made.model.release()
     await made.batcher.drain(timeout_s=30)
@@ -127,25 +161,31 @@ async def test_a_failure_and_a_deadline_together_are_a_deadline(bench: Bench) ->
         await task
 
 
-async def test_the_deadline_holds_while_a_long_text_is_encoded(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate = threading.Event()
-    encode = bench.text.encode
-
-    def slow(text: str, ads: Sequence[Ad]) -> list[FakePair]:
-        assert gate.wait(timeout=30)
-        return encode(text, ads)
-
-    monkeypatch.setattr(bench.text, "encode", slow)
-    long_text = "42 " + "x" * ENCODE_INLINE_MAX_CHARS
+async def test_the_deadline_holds_while_a_long_text_is_encoded(bench: Bench) -> None:
+    bench.text.gate.clear()
+    long_text = "42 " + "x" * INLINE_MAX_CHARS
     task = asyncio.ensure_future(bench.scorer.score(query(long_text, timeout_s=0.5)))
     await until(lambda: bool(bench.clock.timers))
     bench.clock.advance(0.5)
     with pytest.raises(DeadlineExceeded):
         await task
-    gate.set()
+    bench.text.gate.set()
     assert bench.model.batches == []
+
+
+async def test_the_answer_leaves_a_little_before_the_deadline_to_be_there_in_time(
+    bench: Bench,
+) -> None:
+    bench.model.hold()
+    for timeout_s, early_s in ((0.5, REPLY_S), (0.001, 0.00025)):
+        task = asyncio.ensure_future(bench.scorer.score(query("1", timeout_s=timeout_s)))
+        await until(lambda: bool(bench.clock.timers))
+        assert bench.clock.timers[0].when_s == pytest.approx(
+            bench.clock.now_s() + timeout_s - early_s
+        )
+        bench.clock.advance(timeout_s)
+        with pytest.raises(DeadlineExceeded):
+            await task
 
 
 async def test_one_failing_batch_does_not_cost_the_other_ads_their_scores(bench: Bench) -> None:
@@ -173,10 +213,28 @@ async def test_a_caller_that_goes_away_takes_its_pairs_out_of_the_queue(bench: B
 
 async def test_a_refused_request_leaves_nothing_behind(bench: Bench) -> None:
     bench.model.hold()
+    running = asyncio.ensure_future(bench.scorer.score(query("1", timeout_s=9)))
+    await until(lambda: bench.batcher.running_batches == 1)
     with pytest.raises(QueueFull):
-        await bench.scorer.score(query(*["1"] * 21))
+        await bench.scorer.score(query(*map(str, range(500)), timeout_s=9))
     assert bench.batcher.queued_pairs == 0
-    assert not bench.clock.timers
+    assert len(bench.scorer._in_flight) == 1
+    bench.model.release()
+    await running
+
+
+async def test_a_request_too_large_for_the_queue_is_refused_before_its_texts_are_read(
+    bench: Bench,
+) -> None:
+    bench.model.hold()
+    running = asyncio.ensure_future(bench.scorer.score(query("1", timeout_s=9)))
+    await until(lambda: bench.batcher.running_batches == 1)
+    many = [f"{i} {'x' * 100}" for i in range(500)]
+    with pytest.raises(QueueFull):
+        await bench.scorer.score(query(*many, timeout_s=9))
+    assert bench.text.tokenized == ["q", "1"]
+    bench.model.release()
+    await running
 
 
 async def test_the_times_add_up(bench: Bench) -> None:
@@ -185,6 +243,98 @@ async def test_the_times_add_up(bench: Bench) -> None:
 
 
 async def test_long_requests_are_scored_like_short_ones(bench: Bench) -> None:
-    text = "42 " + "x" * ENCODE_INLINE_MAX_CHARS
+    text = "42 " + "x" * INLINE_MAX_CHARS
     answer = await bench.scorer.score(query(text))
     assert answer.scores[0].score == 0.42
+
+
+async def test_a_pair_that_was_scored_before_comes_from_the_cache_with_the_same_score(
+    cached: Bench,
+) -> None:
+    first = await cached.scorer.score(query("33", "77 long long text"))
+    again = await cached.scorer.score(query("77 long long text", "33"))
+    assert [ad.status for ad in first.scores] == [PairStatus.OK] * 2
+    assert [ad.status for ad in again.scores] == [PairStatus.CACHED] * 2
+    assert [ad.score for ad in again.scores] == [ad.score for ad in first.scores][::-1]
+    assert [ad.truncated for ad in again.scores] == [True, False]
+    assert sum(map(len, cached.model.batches)) == 2
+    assert again.times.total_s == again.times.encode_s
+
+
+async def test_only_what_is_missing_is_computed(cached: Bench) -> None:
+    await cached.scorer.score(query("1", "2"))
+    answer = await cached.scorer.score(query("1", "3", "2"))
+    assert [ad.status for ad in answer.scores] == [
+        PairStatus.CACHED,
+        PairStatus.OK,
+        PairStatus.CACHED,
+    ]
+    assert [ad.score for ad in answer.scores] == [0.01, 0.03, 0.02]
+    assert sum(map(len, cached.model.batches)) == 3
+
+
+async def test_cached_scores_make_an_answer_where_the_rest_comes_too_late(cached: Bench) -> None:
+    await cached.scorer.score(query("1"))
+    cached.model.hold()
+    task = asyncio.ensure_future(cached.scorer.score(query("1", "2")))
+    await until(lambda: cached.batcher.running_batches == 1)
+    cached.clock.advance(1.0)
+    assert [ad.status for ad in (await task).scores] == [PairStatus.CACHED, PairStatus.DEADLINE]
+
+
+async def test_a_failure_is_not_cached(cached: Bench) -> None:
+    cached.model.fail_on = lambda _: True
+    with pytest.raises(InferenceFailed):
+        await cached.scorer.score(query("1"))
+    cached.model.fail_on = lambda _: False
+    assert (await cached.scorer.score(query("1"))).scores[0].status is PairStatus.OK
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 2**20])
+async def test_identical_pairs_in_flight_run_once(cache_bytes: int) -> None:
+    bench = Bench(cache_bytes)
+    bench.model.hold()
+    first = asyncio.ensure_future(bench.scorer.score(query("5", "6", "5")))
+    await until(lambda: bench.batcher.running_batches == 1)
+    second = asyncio.ensure_future(bench.scorer.score(query("6", "7", "5")))
+    await until(lambda: bench.batcher.queued_pairs > 0)
+    bench.model.release()
+    assert [ad.score for ad in (await first).scores] == [0.05, 0.06, 0.05]
+    assert [ad.score for ad in (await second).scores] == [0.06, 0.07, 0.05]
+    assert sorted(pair.logit for batch in bench.model.batches for pair in batch) == [5, 6, 7]
+    assert bench.scorer.joined_pairs == 3
+    assert bench.scorer._in_flight == {}
+    await bench.batcher.drain(timeout_s=30)
+
+
+async def test_a_caller_that_leaves_does_not_take_away_a_pair_that_another_waits_for(
+    bench: Bench,
+) -> None:
+    bench.model.hold()
+    blocker = asyncio.ensure_future(bench.scorer.score(query("1")))
+    await until(lambda: bench.batcher.running_batches == 1)
+    leaves = asyncio.ensure_future(bench.scorer.score(query("8", "9")))
+    await until(lambda: bench.batcher.queued_pairs == 2)
+    stays = asyncio.ensure_future(bench.scorer.score(query("9")))
+    await until(lambda: bench.scorer.joined_pairs == 1)
+    leaves.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaves
+    assert bench.batcher.queued_pairs == 1
+    bench.model.release()
+    assert (await stays).scores[0].score == 0.09
+    await blocker
+    assert sorted(pair.logit for batch in bench.model.batches for pair in batch) == [1, 9]
+
+
+async def test_pairs_that_a_refused_request_would_have_added_do_not_wait_for_ever(
+    bench: Bench,
+) -> None:
+    bench.model.hold()
+    running = asyncio.ensure_future(bench.scorer.score(query("1", timeout_s=9)))
+    await until(lambda: bench.batcher.running_batches == 1)
+    with pytest.raises(QueueFull):
+        await bench.scorer.score(query(*map(str, range(500)), timeout_s=9))
+    bench.model.release()
+    await running
+    assert (await bench.scorer.score(query("2"))).scores[0].score == 0.02

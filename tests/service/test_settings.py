@@ -57,8 +57,6 @@ def test_a_value_that_cannot_work_is_refused_by_name(argument: str, value: str) 
 def test_settings_that_contradict_each_other_are_refused_with_both_values() -> None:
     with pytest.raises(InvalidSetting, match=r"90000.*60000"):
         load_settings(["--default-timeout-ms", "90000"], {})
-    with pytest.raises(InvalidSetting, match=r"512.*100"):
-        load_settings(["--max-queue-pairs", "100"], {})
 
 
 def test_every_setting_says_what_it_trades() -> None:

@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator
 import pytest
 
 from service.batching.batcher import BatchDone, Batcher
-from service.batching.pair_queue import PendingRequest
+from service.batching.cost_model import BatchCost, CostModel
+from service.batching.pair_job import PairJob, PendingRequest
 from service.batching.planner import BatchLimits
 from service.domain import PairStatus, Priority
-from service.errors import NotReady, QueueFull
+from service.errors import DeadlineUnreachable, NotReady, QueueFull
 from tests.fakes import FakeClock, FakeModel, FakePair, until
 
 pytestmark = pytest.mark.anyio
 
 LIMITS = BatchLimits(max_pairs=4, max_padded_tokens=1000, max_padding_ratio=0.1)
 FAR_S = 1e6
+MS_A_TOKEN = BatchCost(per_batch_s=0.0, per_token_s=1e-3, per_square_s=0.0)
 
 
 class Bench:
@@ -29,7 +31,8 @@ class Bench:
             self.model,
             LIMITS,
             workers=1,
-            max_waiting_pairs=50,
+            max_queue_s=0.5,
+            cost_model=CostModel(MS_A_TOKEN),
             clock=self.clock,
             on_batch=self.done.append,
         )
@@ -44,16 +47,19 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 def auction(bench: Bench, pairs: list[FakePair], deadline_s: float = FAR_S) -> PendingRequest:
-    return bench.batcher.submit(pairs, deadline_s, Priority.AUCTION)
+    request = PendingRequest(len(pairs), 1, deadline_s, Priority.AUCTION)
+    jobs = [PairJob(pair) for pair in pairs]
+    for index, job in enumerate(jobs):
+        job.subscribe(request, index)
+    bench.batcher.submit(request, jobs)
+    return request
 
 
 async def test_each_pair_gets_its_own_logit_whatever_the_order_of_the_batches(bench: Bench) -> None:
     pairs = [FakePair(length_tokens=10 + 7 * (i % 5), logit=float(i)) for i in range(23)]
     request = auction(bench, pairs)
     await request.done
-    assert [logits.item() for logits in request.logits if logits is not None] == [
-        float(i) for i in range(23)
-    ]
+    assert request.logits[:, 0].tolist() == [float(i) for i in range(23)]
     assert set(request.statuses) == {PairStatus.OK}
 
 
@@ -164,10 +170,70 @@ async def test_pairs_of_a_caller_that_has_gone_never_run(bench: Bench) -> None:
 async def test_a_full_queue_refuses_and_keeps_nothing_of_the_request(bench: Bench) -> None:
     bench.model.hold()
     auction(bench, [FakePair(10)])
-    auction(bench, [FakePair(10)] * 49)
+    auction(bench, [FakePair(10)] * 48)  # 480 ms, and 10 in the worker
     with pytest.raises(QueueFull):
         auction(bench, [FakePair(10)] * 2)
-    assert bench.batcher.queued_pairs == 49
+    assert bench.batcher.queued_pairs == 48
+    assert bench.batcher.queued_s == pytest.approx(0.48)
+
+
+async def test_a_request_that_would_be_late_is_refused_before_it_costs_anything(
+    bench: Bench,
+) -> None:
+    bench.model.hold()
+    auction(bench, [FakePair(100)])
+    with pytest.raises(DeadlineUnreachable):
+        auction(bench, [FakePair(100)], deadline_s=bench.clock.now_s() + 0.15)
+    assert bench.batcher.queued_pairs == 0
+    auction(bench, [FakePair(100)], deadline_s=bench.clock.now_s() + 0.25)
+    assert bench.batcher.queued_pairs == 1
+
+
+async def test_an_idle_machine_does_what_can_be_done_of_a_request_that_is_too_large(
+    bench: Bench,
+) -> None:
+    bench.model.hold()
+    request = auction(bench, [FakePair(10)] * 4 + [FakePair(100)], bench.clock.now_s() + 0.05)
+    bench.model.release()
+    await request.done
+    assert request.statuses == [PairStatus.OK] * 4 + [PairStatus.DEADLINE]
+
+
+async def test_a_prediction_that_refuses_all_work_is_doubted_until_work_runs_again(
+    bench: Bench,
+) -> None:
+    for _ in range(100):
+        request = auction(bench, [FakePair(100)], bench.clock.now_s() + 0.02)  # predicted 0.1
+        await request.done
+        if request.statuses == [PairStatus.OK]:
+            break
+    assert request.statuses == [PairStatus.OK]
+
+
+async def test_a_pair_that_runs_already_is_shared_and_not_run_again(bench: Bench) -> None:
+    bench.model.hold()
+    first, second = (PendingRequest(1, 1, FAR_S, Priority.AUCTION) for _ in range(2))
+    job = PairJob(FakePair(10, logit=3.0))
+    job.subscribe(first, 0)
+    bench.batcher.submit(first, [job])
+    job.subscribe(second, 0)
+    bench.batcher.submit(second, [job])
+    assert bench.batcher.queued_pairs == 0
+    bench.model.release()
+    await second.done
+    assert second.logits[0] == 3.0
+    assert [len(batch) for batch in bench.model.batches] == [1]
+
+
+async def test_one_ad_behind_500_is_in_the_next_batch(bench: Bench) -> None:
+    bench.batcher._queue._max_queue_s = FAR_S
+    bench.model.hold()
+    auction(bench, [FakePair(20)] * 500)
+    small = auction(bench, [FakePair(60, logit=7.0)])
+    bench.model.release()
+    await small.done
+    place = [7.0 in [pair.logit for pair in batch] for batch in bench.model.batches].index(True)
+    assert place == 1
 
 
 async def test_draining_finishes_what_was_accepted_and_takes_no_more(bench: Bench) -> None:
@@ -196,8 +262,10 @@ async def test_draining_gives_up_when_its_time_is_over_and_says_how_much_was_cut
 
 
 async def test_a_finished_batch_tells_its_size_and_its_padding(bench: Bench) -> None:
+    bench.batcher._cost_model = CostModel(BatchCost(1.0, 1e-3, 0.0))  # padding costs nothing
     request = auction(bench, [FakePair(19), FakePair(20)])
     await request.done
     await until(lambda: bool(bench.done))
     (batch,) = bench.done
     assert (batch.n_pairs, batch.tokens, batch.padded_tokens) == (2, 39, 40)
+    assert batch.predicted_s == pytest.approx(1.04)

@@ -1,101 +1,166 @@
 from __future__ import annotations
 
-import numpy as np
+import random
+from collections.abc import Sequence
+
 import pytest
 
-from service.batching.pair_queue import PairQueue, PendingRequest
+from service.batching.cost_model import BatchCost
+from service.batching.pair_job import NOT_WAITING, PairJob, PendingRequest
+from service.batching.pair_queue import PairQueue
 from service.batching.planner import BatchLimits
-from service.domain import PairStatus, Priority
-from service.errors import QueueFull
+from service.domain import Priority
+from service.errors import DeadlineUnreachable, QueueFull
 from tests.fakes import FakePair
 
 pytestmark = pytest.mark.anyio
 
 LIMITS = BatchLimits(max_pairs=4, max_padded_tokens=1000, max_padding_ratio=0.1)
+TENTH_EACH = BatchCost(per_batch_s=0.0, per_token_s=0.005, per_square_s=0.0)  # of 20 tokens
 NOW_S = 10.0
-LOGIT = np.zeros(1, dtype=np.float32)
 
 
-def request(n_pairs: int, deadline_s: float = 99.0) -> PendingRequest:
-    return PendingRequest(n_pairs, deadline_s, Priority.AUCTION, NOW_S)
+def a_queue(max_queue_s: float = 1e6) -> PairQueue[FakePair]:
+    return PairQueue(LIMITS, workers=1, max_queue_s=max_queue_s)
 
 
-def pairs(n_pairs: int, length_tokens: int = 20) -> list[FakePair]:
-    return [FakePair(length_tokens) for _ in range(n_pairs)]
+def add(
+    queue: PairQueue[FakePair],
+    n_pairs: int,
+    *,
+    length_tokens: int = 20,
+    deadline_s: float = 9999.0,
+    priority: Priority = Priority.AUCTION,
+    shared: Sequence[PairJob[FakePair]] = (),
+    now_s: float = NOW_S,
+) -> tuple[PendingRequest, list[PairJob[FakePair]]]:
+    request = PendingRequest(n_pairs + len(shared), 1, deadline_s, priority)
+    new: list[PairJob[FakePair]] = [PairJob(FakePair(length_tokens)) for _ in range(n_pairs)]
+    for index, job in enumerate([*new, *shared]):
+        job.subscribe(request, index)
+    queue.add(request, [*new, *shared], TENTH_EACH, now_s)
+    return request, new
 
 
-async def test_a_request_is_admitted_whole_or_not_at_all() -> None:
-    queue: PairQueue[FakePair] = PairQueue(LIMITS, max_waiting_pairs=5)
-    queue.admit(request(3), pairs(3))
-    with pytest.raises(QueueFull, match="3 of at most 5"):
-        queue.admit(request(3), pairs(3))
-    assert len(queue) == 3
-    queue.admit(request(2), pairs(2))
-    assert len(queue) == 5
+def take(
+    queue: PairQueue[FakePair], now_s: float = NOW_S
+) -> tuple[list[PairJob[FakePair]], list[PairJob[FakePair]]]:
+    return queue.take(TENTH_EACH, now_s, LIMITS.max_pairs)
+
+
+async def test_the_room_is_counted_in_predicted_seconds() -> None:
+    queue = a_queue(max_queue_s=0.55)
+    add(queue, 3)
+    assert queue.wait_s(TENTH_EACH) == pytest.approx(0.3)
+    request = PendingRequest(3, 1, 9999.0, Priority.AUCTION)
+    queue.check_room(request, [20, 20], TENTH_EACH, busy_s=0.0, now_s=NOW_S)
+    with pytest.raises(QueueFull, match="600 ms of work, the limit is 550 ms") as refused:
+        queue.check_room(request, [20, 20, 20], TENTH_EACH, busy_s=0.0, now_s=NOW_S)
+    assert refused.value.retry_after_s == pytest.approx(0.05)
+
+
+async def test_a_request_that_would_be_late_hears_how_late() -> None:
+    queue = a_queue()
+    add(queue, 3, deadline_s=NOW_S + 1)
+    request = PendingRequest(2, 1, NOW_S + 0.4, Priority.AUCTION)
+    queue.check_room(request, [20], TENTH_EACH, busy_s=0.0, now_s=NOW_S)
+    with pytest.raises(DeadlineUnreachable, match="2 ads would take 300 ms now; with 200 ms left"):
+        queue.check_room(
+            PendingRequest(2, 1, NOW_S + 0.2, Priority.AUCTION),
+            [20, 20],
+            TENTH_EACH,
+            busy_s=0.1,
+            now_s=NOW_S,
+        )
 
 
 async def test_a_newcomer_is_served_before_the_rest_of_a_large_request() -> None:
-    queue: PairQueue[FakePair] = PairQueue(LIMITS, max_waiting_pairs=1000)
-    large, small = request(100), request(1, deadline_s=100.0)
-    queue.admit(large, pairs(100))
-    queue.take(NOW_S, 4)
-    queue.admit(small, pairs(1, length_tokens=90))
-    assert [pair.request for pair in queue.take(NOW_S, 4).batch] == [small]
+    queue = a_queue()
+    add(queue, 100)
+    take(queue)
+    _, small = add(queue, 1, length_tokens=90, now_s=NOW_S + 0.3)
+    batch, _ = take(queue, NOW_S + 0.4)
+    assert batch == small
 
 
 async def test_newcomers_do_not_starve_a_large_request() -> None:
-    queue: PairQueue[FakePair] = PairQueue(LIMITS, max_waiting_pairs=1000)
-    large = request(20)
-    queue.admit(large, pairs(20, length_tokens=60))
-    rounds = 0
-    while any(pair.request is large for pair in queue._waiting):
-        queue.admit(request(4), pairs(4))  # as much as a batch takes: always more work
-        queue.take(NOW_S, 4)
+    queue = a_queue()
+    _, large = add(queue, 20, length_tokens=60)
+    now_s, rounds = NOW_S, 0
+    while any(job.row != NOT_WAITING for job in large):
+        add(queue, 4, now_s=now_s)  # as much as a batch takes: always more work
+        batch, _ = take(queue, now_s)
+        now_s += sum(TENTH_EACH.batch_s(1, job.encoded.length_tokens) for job in batch)
         rounds += 1
-        assert rounds <= 25  # five batches of its own, every fourth or fifth turn
+        assert rounds <= 25
 
 
-async def test_a_closed_request_leaves_the_queue_without_a_batch() -> None:
-    queue: PairQueue[FakePair] = PairQueue(LIMITS, max_waiting_pairs=10)
-    gone, here = request(2), request(2)
-    queue.admit(gone, pairs(2))
-    queue.admit(here, pairs(2))
+async def test_what_nobody_waits_for_leaves_at_once() -> None:
+    queue = a_queue()
+    gone, jobs = add(queue, 2)
+    _, others = add(queue, 2)
+    gone.on_closed = lambda: queue.drop_unwanted(jobs)
     gone.close()
-    plan = queue.take(NOW_S, 4)
-    assert [pair.request for pair in plan.batch] == [here, here]
-    assert len(plan.abandoned) == 2
+    assert len(queue) == 2
+    assert all(job.settled for job in jobs)
+    batch, _ = take(queue)
+    assert {id(job) for job in batch} == {id(job) for job in others}
+
+
+async def test_a_pair_that_somebody_else_waits_for_too_stays() -> None:
+    queue = a_queue()
+    gone, jobs = add(queue, 1)
+    add(queue, 0, shared=jobs)
+    gone.close()
+    queue.drop_unwanted(jobs)
+    assert len(queue) == 1
+
+
+async def test_a_shared_pair_is_as_urgent_as_the_most_urgent_of_its_requests() -> None:
+    queue = a_queue()
+    _, bulk = add(queue, 1, priority=Priority.BATCH)
+    add(queue, 8)
+    add(queue, 0, shared=bulk, deadline_s=NOW_S + 0.2)
+    batch, _ = take(queue)
+    assert bulk[0] in batch
+
+
+async def test_a_shared_pair_is_kept_until_the_last_of_its_deadlines() -> None:
+    queue = a_queue()
+    _, jobs = add(queue, 1, deadline_s=NOW_S + 0.2)
+    add(queue, 0, shared=jobs, deadline_s=NOW_S + 5)
+    batch, doomed = take(queue, NOW_S + 1)
+    assert (batch, doomed) == (jobs, [])
+
+
+async def test_what_cannot_be_ready_in_time_leaves_without_a_batch() -> None:
+    queue = a_queue()
+    _, jobs = add(queue, 3, deadline_s=NOW_S + 0.05)
+    batch, doomed = take(queue)
+    assert batch == []
+    assert {id(job) for job in doomed} == {id(job) for job in jobs}
     assert len(queue) == 0
 
 
-async def test_pairs_that_nobody_waits_for_hold_no_place_in_the_queue() -> None:
-    queue: PairQueue[FakePair] = PairQueue(LIMITS, max_waiting_pairs=5)
-    gone = request(5)
-    queue.admit(gone, pairs(5))
-    gone.close()
-    queue.admit(request(5), pairs(5))
-    assert len(queue) == 5
+async def test_rows_stay_right_while_pairs_come_and_go_in_any_order() -> None:
+    rng = random.Random(3)  # noqa: S311  # a fixed sequence is wanted
+    queue, waiting = a_queue(), {}
+    for _ in range(300):
+        if rng.random() < 0.5:
+            _, jobs = add(queue, rng.randrange(1, 12), length_tokens=rng.randrange(5, 60))
+            waiting.update({id(job): job for job in jobs})
+        else:
+            for job in (*take(queue)[0],):
+                assert waiting.pop(id(job)).row == NOT_WAITING
+        lengths = queue._table.columns().length_tokens.tolist()
+        assert lengths == [job.encoded.length_tokens for job in queue._jobs]
+        assert [job.row for job in queue._jobs] == list(range(len(queue)))
+        assert {id(job) for job in queue._jobs} == set(waiting)
 
 
-async def test_a_batch_is_never_larger_than_asked_or_than_the_limit() -> None:
-    queue: PairQueue[FakePair] = PairQueue(LIMITS, max_waiting_pairs=100)
-    queue.admit(request(50), pairs(50))
-    assert len(queue.take(NOW_S, 3).batch) == 3
-    assert len(queue.take(NOW_S, 30).batch) == 4
-
-
-async def test_the_future_is_done_with_the_last_pair() -> None:
-    pending = request(2)
-    pending.settle(1, PairStatus.OK, LOGIT)
-    assert not pending.done.done()
-    pending.settle(0, PairStatus.FAILED, None)
-    assert pending.done.done()
-    assert pending.statuses == [PairStatus.FAILED, PairStatus.OK]
-
-
-async def test_outcomes_that_come_after_the_close_are_dropped() -> None:
-    pending = request(2)
-    pending.settle(0, PairStatus.OK, LOGIT)
-    pending.close()
-    pending.settle(1, PairStatus.OK, LOGIT)
-    assert pending.statuses == [PairStatus.OK, PairStatus.DEADLINE]
-    assert pending.logits[1] is None
+async def test_clearing_returns_all_that_waits() -> None:
+    queue = a_queue()
+    request, jobs = add(queue, 3)
+    assert {id(job) for job in queue.clear()} == {id(job) for job in jobs}
+    assert len(queue) == 0
+    assert not request.closed

@@ -1,52 +1,73 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.batching.planner import BatchLimits, BatchPlan, fair_batch_pairs, plan_batch
+from service.batching.cost_model import BatchCost
+from service.batching.planner import BatchLimits, fair_batch_pairs, plan_batch
+from service.batching.waiting import WaitingPairs
 
 NOW_S = 50.0
+FAR_S = NOW_S + 1000
 CPU = BatchLimits(max_pairs=8, max_padded_tokens=512, max_padding_ratio=0.1)
+COST = BatchCost(per_batch_s=1e-3, per_token_s=1e-4, per_square_s=1e-7)
 
 
 @dataclass(frozen=True)
 class Pair:
-    arrival: int
     length_tokens: int = 20
-    deadline_s: float = NOW_S + 1
+    deadline_s: float = FAR_S
     priority: int = 0
-    turn: int = 0
-    abandoned: bool = False
+    due_s: float = NOW_S
+    latest_start_s: float = FAR_S
 
 
-def plan(pairs: list[Pair], limits: BatchLimits = CPU) -> BatchPlan[Pair]:
-    return plan_batch(pairs, limits, NOW_S)
+@dataclass(frozen=True)
+class Plan:
+    batch: list[Pair]
+    doomed: list[Pair]
+    left: list[Pair]
 
 
-def lengths(pairs: tuple[Pair, ...]) -> list[int]:
+def plan(pairs: Sequence[Pair], limits: BatchLimits = CPU, cost: BatchCost = COST) -> Plan:
+    table = np.array(
+        [[p.length_tokens, p.priority, p.due_s, p.latest_start_s, p.deadline_s] for p in pairs],
+        dtype=np.float64,
+    ).reshape(-1, 5)
+    result = plan_batch(WaitingPairs(*table.T), limits, cost, NOW_S)
+    taken = {*result.batch.tolist(), *result.doomed.tolist()}
+    assert len(taken) == len(result.batch) + len(result.doomed), "a pair is in two parts"
+    return Plan(
+        batch=[pairs[row] for row in result.batch],
+        doomed=[pairs[row] for row in result.doomed],
+        left=[pair for row, pair in enumerate(pairs) if row not in taken],
+    )
+
+
+def lengths(pairs: Sequence[Pair]) -> list[int]:
     return [pair.length_tokens for pair in pairs]
 
 
-@st.composite
-def waiting_pairs(draw: st.DrawFn) -> list[Pair]:
-    rows = draw(
-        st.lists(
-            st.tuples(
-                st.integers(3, 128),
-                st.sampled_from([NOW_S - 1, NOW_S, NOW_S + 0.01, NOW_S + 1, NOW_S + 60]),
-                st.integers(0, 1),
-                st.integers(0, 4),
-                st.booleans(),
-            ),
-            max_size=60,
-        )
-    )
-    return [Pair(i, n, d, p, t, a) for i, (n, d, p, t, a) in enumerate(rows)]
+def alone_s(pair: Pair) -> float:
+    return COST.batch_s(1, float(pair.length_tokens))
 
 
+waiting_pairs = st.lists(
+    st.builds(
+        Pair,
+        length_tokens=st.integers(3, 128),
+        deadline_s=st.sampled_from([NOW_S - 1, NOW_S, NOW_S + 0.01, NOW_S + 0.02, FAR_S]),
+        priority=st.integers(0, 1),
+        due_s=st.floats(NOW_S - 5, NOW_S + 5),
+        latest_start_s=st.one_of(st.just(FAR_S), st.floats(NOW_S - 1, NOW_S + 1)),
+    ),
+    max_size=60,
+)
 batch_limits = st.builds(
     BatchLimits,
     max_pairs=st.integers(1, 40),
@@ -55,18 +76,7 @@ batch_limits = st.builds(
 )
 
 
-@given(waiting_pairs(), batch_limits)
-def test_the_plan_is_a_partition_of_what_waits_and_keeps_its_order(
-    pairs: list[Pair], limits: BatchLimits
-) -> None:
-    result = plan(pairs, limits)
-    parts = (result.batch, result.expired, result.abandoned, result.left)
-    assert sorted(p.arrival for part in parts for p in part) == [p.arrival for p in pairs]
-    for part in parts:
-        assert list(part) == sorted(part, key=lambda pair: pair.arrival)
-
-
-@given(waiting_pairs(), batch_limits)
+@given(waiting_pairs, batch_limits)
 def test_a_batch_keeps_every_limit(pairs: list[Pair], limits: BatchLimits) -> None:
     batch = plan(pairs, limits).batch
     if not batch:
@@ -77,74 +87,112 @@ def test_a_batch_keeps_every_limit(pairs: list[Pair], limits: BatchLimits) -> No
     assert padded_tokens - sum(lengths(batch)) <= limits.max_padding_ratio * padded_tokens + 1e-9
 
 
-@given(waiting_pairs(), batch_limits)
-def test_the_batch_is_empty_only_when_nothing_live_waits(
+@given(waiting_pairs, batch_limits)
+def test_a_batch_is_predicted_to_end_before_each_of_its_deadlines(
     pairs: list[Pair], limits: BatchLimits
 ) -> None:
-    live = [p for p in pairs if not p.abandoned and p.deadline_s > NOW_S]
-    assert bool(plan(pairs, limits).batch) == bool(live)
+    batch = plan(pairs, limits).batch
+    if batch:
+        ends_s = NOW_S + COST.batch_s(len(batch), float(max(lengths(batch))))
+        assert all(pair.deadline_s >= ends_s for pair in batch)
 
 
-@given(waiting_pairs(), batch_limits)
-def test_no_dead_pair_costs_anything_and_no_live_one_is_dropped(
-    pairs: list[Pair], limits: BatchLimits
-) -> None:
-    result = plan(pairs, limits)
-    assert all(p.deadline_s > NOW_S and not p.abandoned for p in (*result.batch, *result.left))
-    assert all(p.abandoned for p in result.abandoned)
-    assert all(p.deadline_s <= NOW_S for p in result.expired)
-
-
-@given(waiting_pairs(), batch_limits)
-def test_the_most_urgent_pair_is_always_in_the_batch_with_its_own_class(
+@given(waiting_pairs, batch_limits)
+def test_what_cannot_be_done_in_time_even_alone_is_doomed_and_nothing_else_is(
     pairs: list[Pair], limits: BatchLimits
 ) -> None:
     result = plan(pairs, limits)
-    live = (*result.batch, *result.left)
-    if not live:
-        return
-    first = min(live, key=lambda p: (p.priority, p.turn, p.deadline_s, -p.length_tokens))
-    urgency = (first.priority, first.turn, first.deadline_s)
-    assert urgency in [(p.priority, p.turn, p.deadline_s) for p in result.batch]
-    assert {p.priority for p in result.batch} == {first.priority}
+    assert all(pair.deadline_s < NOW_S + alone_s(pair) for pair in result.doomed)
+    assert all(pair.deadline_s >= NOW_S + alone_s(pair) for pair in result.batch + result.left)
 
 
-@given(waiting_pairs(), batch_limits)
-def test_everything_live_is_served_after_finitely_many_plans(
+@given(waiting_pairs, batch_limits)
+def test_the_batch_is_empty_only_when_nothing_can_be_done_in_time(
     pairs: list[Pair], limits: BatchLimits
 ) -> None:
-    left, rounds = list(pairs), 0
+    result = plan(pairs, limits)
+    assert bool(result.batch) == bool(result.batch or result.left)
+
+
+@given(waiting_pairs, batch_limits)
+def test_a_batch_is_of_one_class_and_of_the_first_that_waits(
+    pairs: list[Pair], limits: BatchLimits
+) -> None:
+    result = plan(pairs, limits)
+    if result.batch:
+        first = min(pair.priority for pair in result.batch + result.left)
+        assert {pair.priority for pair in result.batch} == {first}
+
+
+@given(waiting_pairs, batch_limits)
+def test_everything_that_can_be_done_is_served_after_finitely_many_plans(
+    pairs: list[Pair], limits: BatchLimits
+) -> None:
+    left, rounds = pairs, 0
     while left:
-        left = list(plan(left, limits).left)
+        left = plan(left, limits).left
         rounds += 1
         assert rounds <= len(pairs)
 
 
+@given(waiting_pairs)
+def test_the_earliest_turn_is_always_served_where_nobody_is_short_of_time(
+    pairs: list[Pair],
+) -> None:
+    patient = [replace(p, deadline_s=FAR_S, latest_start_s=FAR_S) for p in pairs]
+    batch = plan(patient).batch
+    if batch:
+        auctions = [p for p in patient if p.priority == batch[0].priority]
+        assert min(p.due_s for p in auctions) in [p.due_s for p in batch]
+
+
 def test_neighbours_in_length_share_a_batch() -> None:
-    mixed = [Pair(i, length) for i, length in enumerate([60, 10, 61, 11, 62, 10])]
-    assert lengths(plan(mixed).batch) == [60, 61, 62]
+    mixed = [Pair(length) for length in [60, 10, 61, 11, 62, 10]]
+    first = plan([replace(mixed[0], due_s=NOW_S - 1), *mixed[1:]])
+    assert lengths(first.batch) == [60, 61, 62]
+    assert lengths(plan(first.left).batch) == [10, 10, 11]
 
 
 def test_a_long_pair_is_not_padded_onto_short_ones_even_when_there_is_room() -> None:
-    assert lengths(plan([Pair(0, 100), Pair(1, 10)]).batch) == [100]
+    assert lengths(plan([Pair(100, due_s=NOW_S - 1), Pair(10)]).batch) == [100]
+
+
+def test_padding_is_taken_where_runs_are_dear_and_not_where_they_are_cheap() -> None:
+    pairs = [Pair(40, due_s=NOW_S - 1), *[Pair(37)] * 3]
+    dear = BatchCost(per_batch_s=1e-2, per_token_s=1e-6, per_square_s=0.0)
+    cheap = BatchCost(per_batch_s=0.0, per_token_s=1e-3, per_square_s=0.0)
+    assert lengths(plan(pairs, cost=dear).batch) == [37, 37, 37, 40]
+    assert lengths(plan(pairs, cost=cheap).batch) == [40]
 
 
 def test_auctions_go_before_bulk_work_whatever_the_deadlines() -> None:
-    bulk, auction = Pair(0, deadline_s=NOW_S + 0.01, priority=1), Pair(1, priority=0)
-    assert plan([bulk, auction]).batch == (auction,)
+    bulk = Pair(deadline_s=NOW_S + 0.01, latest_start_s=NOW_S, priority=1)
+    assert plan([bulk, Pair()]).batch == [Pair()]
 
 
-def test_the_nearer_deadline_goes_first() -> None:
+def test_least_slack_goes_first_among_those_that_are_short_of_time() -> None:
     limits = replace(CPU, max_pairs=1)
-    late, soon = Pair(0, deadline_s=NOW_S + 9), Pair(1, deadline_s=NOW_S + 1)
-    assert plan([late, soon], limits).batch == (soon,)
+    soon = Pair(latest_start_s=NOW_S + 0.001, due_s=NOW_S + 1)
+    later = Pair(latest_start_s=NOW_S + 0.002, due_s=NOW_S - 1)
+    assert plan([later, soon], limits).batch == [soon]
 
 
-def test_a_small_request_does_not_wait_for_all_of_a_large_one() -> None:
-    large = [Pair(i, turn=i // 8, deadline_s=NOW_S + 1) for i in range(8, 500)]
-    small = Pair(500, length_tokens=90, turn=1, deadline_s=NOW_S + 2)
-    result = plan([*large, small])
-    assert small in plan(list(result.left)).batch
+def test_who_is_short_of_time_goes_before_whose_turn_it_is() -> None:
+    limits = replace(CPU, max_pairs=1)
+    patient, pressed = Pair(due_s=NOW_S - 9), Pair(latest_start_s=NOW_S, due_s=NOW_S + 9)
+    assert plan([patient, pressed], limits).batch == [pressed]
+
+
+def test_a_tight_deadline_makes_the_batch_smaller_and_not_late() -> None:
+    pressed = Pair(deadline_s=NOW_S + 1.1 * COST.batch_s(3, 20.0), latest_start_s=NOW_S)
+    assert plan([*[Pair()] * 10, pressed]).batch.count(pressed) == 1
+    assert len(plan([*[Pair()] * 10, pressed]).batch) == 3
+
+
+def test_among_pairs_of_one_length_the_urgent_ones_come_along() -> None:
+    limits = replace(CPU, max_pairs=3)
+    pairs = [Pair(due_s=NOW_S + i) for i in (5, 0, 4, 1, 3, 2)]
+    assert sorted(p.due_s - NOW_S for p in plan(pairs, limits).batch) == [0, 1, 2]
 
 
 def test_workers_that_are_idle_together_end_together() -> None:
@@ -162,14 +210,3 @@ def test_a_fair_batch_takes_no_more_rounds_than_full_ones(
     full_rounds = math.ceil(math.ceil(n_waiting / max_pairs) / idle_workers)
     assert 1 <= n_pairs <= max_pairs
     assert rounds == full_rounds
-
-
-def test_among_equals_the_longest_starts_first() -> None:
-    limits = replace(CPU, max_pairs=1)
-    assert lengths(plan([Pair(0, 10), Pair(1, 90), Pair(2, 40)], limits).batch) == [90]
-
-
-def test_a_pair_at_its_deadline_is_expired() -> None:
-    on_time, late = Pair(0, deadline_s=NOW_S + 1e-6), Pair(1, deadline_s=NOW_S)
-    result = plan([on_time, late])
-    assert (result.batch, result.expired) == ((on_time,), (late,))

@@ -1,0 +1,151 @@
+"""Who waits for what: a request with one future, and the pairs that several requests may share.
+
+All of this is touched by the event loop alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.domain import PairStatus, Priority
+
+Logits = NDArray[np.float32]
+
+NOT_WAITING = -1
+
+
+class Encoded(Protocol):
+    """What batching needs to know of an encoded pair."""
+
+    @property
+    def length_tokens(self) -> int:
+        """Tokens before padding."""
+
+
+E = TypeVar("E", bound=Encoded)
+
+
+class PendingRequest:
+    """One request: a single future for all its pairs.
+
+    The future is done when every pair has an outcome, or when the request is closed before, at
+    its deadline or because its caller has gone. What is known by then is the answer.
+
+    Attributes:
+        done: Resolves to None, never to an exception; cancelled with the caller that awaits it.
+        logits: (n, k) float32; a row means something where the status has a score.
+        statuses: Per pair; DEADLINE until another outcome is known.
+        started_s: When its first batch started; None before.
+        was_cut_off: The service stopped before every pair had an outcome.
+        on_closed: Told once when the request ends with pairs that have no outcome.
+    """
+
+    def __init__(self, n_pairs: int, n_logits: int, deadline_s: float, priority: Priority) -> None:
+        """A request of which nothing is known yet.
+
+        Args:
+            n_pairs: n >= 1.
+            n_logits: k outputs of the model for each.
+            deadline_s: Monotonic instant at which the answer must be complete.
+            priority: Scheduling class.
+        """
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.logits = np.zeros((n_pairs, n_logits), np.float32)
+        self.statuses = [PairStatus.DEADLINE] * n_pairs
+        self.deadline_s = deadline_s
+        self.priority = priority
+        self.started_s: float | None = None
+        self.was_cut_off = False
+        self.on_closed: Callable[[], None] | None = None
+        self._unsettled_pairs = n_pairs
+
+    @property
+    def closed(self) -> bool:
+        """Nobody waits for further outcomes."""
+        return self.done.done()
+
+    def close(self) -> None:
+        """Stop waiting: what has no outcome yet stays without one, and costs nothing more."""
+        if not self.done.done():
+            self.done.set_result(None)
+        if self.on_closed is not None:
+            told, self.on_closed = self.on_closed, None
+            if self._unsettled_pairs > 0:
+                told()
+
+    def cut_off(self) -> None:
+        """Stop waiting because the service stops."""
+        if not self.closed:
+            self.was_cut_off = True
+            self.close()
+
+    def settle(self, index: int, status: PairStatus, logits: Logits | None) -> None:
+        """Record one pair's outcome. After the request is closed it is dropped."""
+        if self.closed:
+            return
+        self.statuses[index] = status
+        if logits is not None:
+            self.logits[index] = logits
+        self._unsettled_pairs -= 1
+        if self._unsettled_pairs == 0:
+            self.close()
+
+
+class PairJob(Generic[E]):
+    """One pair that is to be computed once, for everyone who asked for it.
+
+    Attributes:
+        encoded: The pair.
+        row: Its row among the waiting pairs; `NOT_WAITING` before and after.
+        settled: Its outcome is known.
+    """
+
+    __slots__ = ("_on_settled", "_subscribers", "encoded", "row", "settled")
+
+    def __init__(
+        self, encoded: E, on_settled: Callable[[Logits | None], None] | None = None
+    ) -> None:
+        """A job that nobody waits for yet.
+
+        Args:
+            encoded: The pair.
+            on_settled: Told its logits, or None where it ends without.
+        """
+        self.encoded = encoded
+        self.row = NOT_WAITING
+        self.settled = False
+        self._on_settled = on_settled
+        self._subscribers: list[tuple[PendingRequest, int]] = []
+
+    def subscribe(self, request: PendingRequest, index: int) -> None:
+        """Settle pair `index` of `request` too when the outcome is known."""
+        self._subscribers.append((request, index))
+
+    @property
+    def n_wanted(self) -> int:
+        """How many pairs of requests wait for it; at 0 nobody does."""
+        return sum(not request.closed for request, _ in self._subscribers)
+
+    def started(self, now_s: float) -> None:
+        """Its batch starts."""
+        for request, _ in self._subscribers:
+            if request.started_s is None:
+                request.started_s = now_s
+
+    def settle(self, status: PairStatus, logits: Logits | None) -> None:
+        """Hand the outcome to everyone who waits for it."""
+        self.settled = True
+        if self._on_settled is not None:
+            self._on_settled(logits)
+        for request, index in self._subscribers:
+            request.settle(index, status, logits)
+
+    def cut_off(self) -> None:
+        """The service stops: whoever waits for this pair gets what is there."""
+        for request, _ in self._subscribers:
+            request.cut_off()

@@ -1,0 +1,54 @@
+"""Logits by pair and model: the same pair is not computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.caching.fixed_cache import Digester, FixedCache
+
+Logits = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+
+class ScoreCache:
+    """Logits as the model gave them, so that a cached score equals the computed one to the bit."""
+
+    def __init__(self, budget_bytes: int, n_logits: int, model_version: str) -> None:
+        """Allocate.
+
+        Args:
+            budget_bytes: Memory; 0 caches nothing.
+            n_logits: k logits of a pair.
+            model_version: Part of every key: another model's logits are never found.
+        """
+        self._n_logits = n_logits
+        self._model_version = model_version
+        self.store = FixedCache(budget_bytes, 4 * n_logits + 1)
+
+    def keys(self, query: str, ads: Sequence[str]) -> list[bytes]:
+        """One key for each ad's text with the query."""
+        return Digester(self._model_version, query).keys(ads)
+
+    def lookup(self, keys: Sequence[bytes]) -> tuple[Flags, Logits, Flags]:
+        """What is known of n pairs.
+
+        Returns:
+            found: (n,).
+            logits: (n, k) float32; rows that were not found mean nothing.
+            truncated: (n,) some of the text had not fitted; likewise.
+        """
+        found, payloads = self.store.lookup(keys)
+        logits = np.ascontiguousarray(payloads[:, :-1]).view(np.float32)
+        return found, logits, payloads[:, -1].view(np.bool_)
+
+    def insert(
+        self, keys: Sequence[bytes], logits: Sequence[Logits], truncated: Sequence[bool]
+    ) -> None:
+        """Keep n >= 1 pairs' (k,) logits."""
+        payloads = np.empty((len(keys), 4 * self._n_logits + 1), np.uint8)
+        payloads[:, :-1] = np.array(logits, np.float32).view(np.uint8)
+        payloads[:, -1] = truncated
+        self.store.insert(keys, payloads)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.batching.admission import Candidate, Refusal, refusal
+from service.batching.cost_model import BatchCost
+from service.batching.waiting import WaitingPairs
+
+NOW_S = 50.0
+SECOND_EACH = BatchCost(per_batch_s=0.0, per_token_s=1.0, per_square_s=0.0)  # pairs of one token
+
+Waiting = Sequence[tuple[float, int]]  # deadline from now, priority
+
+
+def asked(
+    waiting: Waiting,
+    deadline_s: float,
+    *,
+    work_s: float = 1.0,
+    priority: int = 0,
+    busy_s: float = 0.0,
+    workers: int = 1,
+    max_queue_s: float = 1e9,
+) -> Refusal | None:
+    """What is said to a request; every waiting pair takes one second."""
+    n = len(waiting)
+    pairs = WaitingPairs(
+        length_tokens=np.ones(n),
+        priority=np.array([row[1] for row in waiting], dtype=np.float64),
+        due_s=np.zeros(n),
+        latest_start_s=np.zeros(n),
+        deadline_s=np.array([NOW_S + row[0] for row in waiting]),
+    )
+    candidate = Candidate(work_s, min(work_s, 1.0), NOW_S + deadline_s, priority)
+    return refusal(
+        pairs,
+        candidate,
+        SECOND_EACH,
+        busy_s=busy_s,
+        workers=workers,
+        max_pairs=8,
+        max_queue_s=max_queue_s,
+        now_s=NOW_S,
+    )
+
+
+def test_a_request_that_can_be_done_in_time_is_taken() -> None:
+    assert asked([(9, 0)] * 3, deadline_s=4.1) is None
+
+
+def test_a_request_that_would_be_late_is_refused_with_the_time_it_would_take() -> None:
+    refused = asked([(3, 0)] * 3, deadline_s=3.9)
+    assert refused is not None
+    assert not refused.queue_is_full
+    assert refused.wait_s == 4.0
+    assert 0 < refused.retry_after_s < 0.2
+
+
+def test_work_with_a_later_deadline_does_not_stand_in_the_way() -> None:
+    assert asked([(100, 0)] * 50, deadline_s=1.5) is None
+
+
+def test_a_request_that_would_make_an_admitted_one_late_is_refused() -> None:
+    tight = [(3.0, 0)] * 3
+    assert asked(tight, deadline_s=1.5) is not None
+    assert asked([(4.0, 0)] * 3, deadline_s=1.5) is None
+
+
+def test_what_is_late_anyway_keeps_nobody_out() -> None:
+    assert asked([(0.5, 0), (9, 0)], deadline_s=3) is None
+
+
+def test_the_batches_that_run_are_waited_for() -> None:
+    assert asked([], deadline_s=2, busy_s=2) is not None
+    assert asked([], deadline_s=3.1, busy_s=2) is None
+
+
+def test_more_workers_take_more() -> None:
+    assert asked([(9, 0)] * 6, deadline_s=4, workers=2, work_s=2.0) is None
+    assert asked([(3, 0)] * 6, deadline_s=3.5, workers=2, work_s=2.0) is not None
+
+
+def test_no_number_of_workers_makes_one_pair_faster() -> None:
+    assert asked([], deadline_s=0.5, workers=100) is not None
+
+
+def test_a_queue_of_too_many_seconds_is_full() -> None:
+    refused = asked([(99, 0)] * 4, deadline_s=99, max_queue_s=4.5)
+    assert refused is not None
+    assert refused.queue_is_full
+    assert refused.retry_after_s == 0.5
+    assert asked([(99, 0)] * 3, deadline_s=99, max_queue_s=4.5) is None
+
+
+def test_bulk_work_does_not_stand_in_the_way_of_an_auction() -> None:
+    assert asked([(99, 1)] * 50, deadline_s=1.5, max_queue_s=10) is None
+
+
+def test_auctions_stand_in_the_way_of_bulk_work_which_is_shed_first() -> None:
+    waiting = [(99, 0)] * 4 + [(99, 1)] * 4
+    assert asked(waiting, deadline_s=99, priority=1, max_queue_s=8.5) is not None
+    assert asked(waiting, deadline_s=99, priority=0, max_queue_s=8.5) is None
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.5, 30), st.integers(0, 1)), max_size=20),
+    st.floats(0.5, 30),
+    st.integers(1, 4),
+)
+def test_served_by_deadline_nobody_who_was_admitted_in_turn_is_late(
+    requests: list[tuple[float, int]], deadline_s: float, workers: int
+) -> None:
+    admitted: list[tuple[float, int]] = []
+    for request in [*requests, (deadline_s, 0)]:
+        if asked(admitted, request[0], priority=request[1], workers=workers) is None:
+            admitted.append(request)
+    auctions = sorted(deadline for deadline, priority in admitted if priority == 0)
+    ends_s = np.arange(1, len(auctions) + 1) / workers
+    assert (ends_s <= np.array(auctions) + 1e-9).all()

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from service.caching.token_cache import TokenCache
+from service.text_tokens import INLINE_MAX_CHARS, TextTokens
+
+pytestmark = pytest.mark.anyio
+
+LONG = "x" * (INLINE_MAX_CHARS + 1)
+
+
+class Lengths:
+    """A tokenizer that makes one token of a text: its length."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.threads: set[str] = set()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def __call__(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        self.asked.append(list(texts))
+        self.threads.add(threading.current_thread().name)
+        assert self.gate.wait(timeout=30)
+        return [np.array([len(text)], np.int32) for text in texts]
+
+
+def never() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
+async def test_texts_that_were_seen_before_are_not_tokenized_again() -> None:
+    lengths = Lengths()
+    tokens = TextTokens(lengths, TokenCache(2**20, 8))
+    await tokens.of(["a", "bb"], never())
+    await asyncio.sleep(0)  # what was made is kept once the request is on its way
+    ids = await tokens.of(["bb", "ccc", "a"], never())
+    assert ids is not None
+    assert [one.tolist() for one in ids] == [[2], [3], [1]]
+    assert lengths.asked == [["a", "bb"], ["ccc"]]
+
+
+async def test_long_texts_are_tokenized_beside_the_event_loop_and_short_ones_on_it() -> None:
+    lengths = Lengths()
+    tokens = TextTokens(lengths, TokenCache(0, 8))
+    await tokens.of(["short"], never())
+    assert lengths.threads == {threading.current_thread().name}
+    ids = await tokens.of([LONG, "b"], never())
+    assert ids is not None
+    assert [one.tolist() for one in ids] == [[len(LONG)], [1]]
+    assert len(lengths.threads) == 2
+
+
+async def test_long_texts_that_nobody_waits_for_any_more_are_given_up() -> None:
+    lengths = Lengths()
+    lengths.gate.clear()
+    tokens = TextTokens(lengths, TokenCache(0, 8))
+    gone = never()
+    task = asyncio.ensure_future(tokens.of([LONG], gone))
+    await asyncio.sleep(0)
+    gone.set_result(None)
+    assert await task is None
+    lengths.gate.set()
