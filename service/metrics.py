@@ -23,6 +23,7 @@ from service.batching.batcher import BatchDone
 from service.cache_metrics import CacheCollector
 from service.caching.fixed_cache import FixedCache
 from service.domain import AdScore, PairStatus, StageTimes
+from service.score_histogram import ScoreHistogram
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series each, for no question
 
@@ -33,7 +34,6 @@ PAIRS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256)
 TOKENS = (16, 32, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384)
 COST_RATIOS = (0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 RATIOS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
-SCORES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 STAGES = ("encode", "queue", "inference")
 SHED_REASONS = ("queue_full", "deadline_unreachable", "not_ready")
@@ -130,9 +130,8 @@ class Metrics:
         self._truncated = Counter(
             "adrel_truncated_pairs", "Pairs whose text did not fit the model.", registry=registry
         )
-        self._score = Histogram(
-            "adrel_score", "Calibrated scores given.", buckets=SCORES, registry=registry
-        )
+        self._scores = ScoreHistogram()
+        registry.register(self._scores)
         self._shed = Counter(
             "adrel_shed", "Requests refused at the door, by reason.", ("reason",), registry=registry
         )
@@ -211,7 +210,7 @@ class Metrics:
             if ad.truncated:
                 self._truncated.inc()
             if ad.score is not None:
-                self._score.observe(ad.score)
+                self._scores.observe(ad.score)
 
     def pairs_lost(self, status: PairStatus, n_pairs: int) -> None:
         """Record the pairs of a request that ended without any score."""

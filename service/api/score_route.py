@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
-import uuid
+import secrets
 from collections.abc import Coroutine
 from typing import Any
 
@@ -34,6 +35,10 @@ from service.errors import (
 SCORE_ROUTE = "/v1/score"
 TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 TIMEOUT_PATTERN = re.compile(r"\d{1,9}(\.\d{1,6})?")
+
+# A request id is unique without asking the kernel for random bytes each time.
+PROCESS_ID = secrets.token_hex(8)
+REQUESTS = itertools.count()
 
 router = APIRouter(tags=["scoring"])
 
@@ -179,7 +184,7 @@ def _request_id(request: Request, body: ScoreRequest) -> str:
     from_header = request.headers.get(REQUEST_ID_HEADER, "")
     if body.request_id is not None:
         return body.request_id
-    return from_header if is_request_id(from_header) else uuid.uuid4().hex
+    return from_header if is_request_id(from_header) else f"{PROCESS_ID}-{next(REQUESTS):x}"
 
 
 def _ad_out(ad: AdScore) -> dict[str, Any]:

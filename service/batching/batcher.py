@@ -1,6 +1,6 @@
 """The dull loop: whenever a worker is idle and something waits, plan a batch and run it.
 
-There is no polling and no waiting for company: the loop turns when pairs arrive and when a batch
+There is no polling and no waiting for company: a batch is planned when pairs arrive and when one
 ends. Pairs that arrive while all workers are busy are what later batches are made of.
 """
 
@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.batching.cost_model import CostModel
-from service.batching.pair_job import NOT_WAITING, E, PairJob, PendingRequest
+from service.batching.pair_job import NEVER_QUEUED, E, PairJob, PendingRequest
 from service.batching.pair_queue import PairQueue
 from service.batching.planner import BatchLimits, fair_batch_pairs
 from service.clock import Clock
@@ -72,8 +73,10 @@ class _Batch(Generic[E]):
 class Batcher(Generic[E]):
     """Batches across requests onto worker threads.
 
-    The mutable state beside the queue and the cost model is the batches that run and whether it
-    drains; only the event loop touches any of it.
+    A worker that ends a batch plans its next one itself: handing that over to the event loop and
+    back left a core idle for as long as the loop was busy, a tenth of the machine on two cores. So
+    the queue, the batches that run and the cost model are guarded by one lock, held for a fraction
+    of a millisecond. All else, the requests and their futures above all, belongs to the event loop.
     """
 
     def __init__(
@@ -99,13 +102,14 @@ class Batcher(Generic[E]):
             on_batch: Told of every batch that has ended.
         """
         self._model = model
+        self._lock = threading.Lock()
         self._queue: PairQueue[E] = PairQueue(limits, workers=workers, max_queue_s=max_queue_s)
         self._cost_model = cost_model
+        self._running: list[_Batch[E]] = []
         self._clock = clock
         self._on_batch = on_batch
         self._limits = limits
         self._workers = workers
-        self._running: list[_Batch[E]] = []
         self._executor = ThreadPoolExecutor(workers, thread_name_prefix="inference")
         self._drained: asyncio.Event | None = None
 
@@ -117,7 +121,8 @@ class Batcher(Generic[E]):
     @property
     def queued_s(self) -> float:
         """Predicted seconds until all that waits has run."""
-        return self._queue.wait_s(self._cost_model.cost)
+        with self._lock:
+            return self._queue.wait_s(self._cost_model.cost)
 
     @property
     def running_batches(self) -> int:
@@ -137,6 +142,63 @@ class Batcher(Generic[E]):
             DeadlineUnreachable: It, or one that was admitted before, would be late.
             NotReady: The batcher drains.
         """
+        with self._lock:
+            self._check_room(request, lengths)
+
+    def submit(self, request: PendingRequest, jobs: Sequence[PairJob[E]]) -> None:
+        """Queue one request's jobs; idle workers start on them at once.
+
+        Args:
+            request: Its `done` future ends with its last pair or when it is closed; a request
+                that is closed before takes with it what nobody else waits for.
+            jobs: Each once; each has the request among its subscribers. Jobs of earlier requests
+                that wait or run are shared.
+
+        Raises:
+            QueueFull: No room for all new jobs; none was admitted.
+            DeadlineUnreachable: It, or one that was admitted before, would be late.
+            NotReady: The batcher drains.
+        """
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            lengths = [job.encoded.length_tokens for job in jobs if job.row == NEVER_QUEUED]
+            if lengths:
+                self._check_room(request, lengths)
+            self._queue.add(request, jobs, self._cost_model.cost, self._clock.now_s())
+            started, doomed = self._batches_for_idle_workers()
+        request.on_closed = functools.partial(self._drop_unwanted, jobs)
+        for job in doomed:
+            job.settle(PairStatus.DEADLINE, None)
+        for batch in started:
+            try:
+                self._executor.submit(self._work, loop, batch)
+            except RuntimeError as error:  # no thread can be started
+                with self._lock:
+                    self._running.remove(batch)
+                self._settle(batch, error, batch.started_s, ())
+
+    async def drain(self, timeout_s: float) -> int:
+        """Take no more, finish what waits and stop the workers.
+
+        Returns:
+            Pairs that were cut off because `timeout_s` ran out; 0 is the clean end.
+        """
+        self._drained = asyncio.Event()
+        self._note_if_drained()
+        timer = self._clock.call_at(self._clock.now_s() + timeout_s, self._drained.set)
+        await self._drained.wait()
+        timer.cancel()
+        with self._lock:
+            left = self._queue.clear()
+            for batch in self._running:
+                left.extend(batch.jobs)
+        cut_pairs = sum(job.n_wanted for job in left)
+        for job in left:
+            job.cut_off()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        return cut_pairs
+
+    def _check_room(self, request: PendingRequest, lengths: Sequence[int]) -> None:
         if self._drained is not None:
             raise NotReady("draining before a stop; send the request to another replica")
         if len(self._queue) == 0 and len(self._running) < self._workers:
@@ -151,122 +213,99 @@ class Batcher(Generic[E]):
             now_s=now_s,
         )
 
-    def submit(self, request: PendingRequest, jobs: Sequence[PairJob[E]]) -> None:
-        """Queue one request's jobs; idle workers start on them before this returns.
-
-        Args:
-            request: Its `done` future ends with its last pair or when it is closed; a request
-                that is closed before takes with it what nobody else waits for.
-            jobs: Each once; each has the request among its subscribers. Jobs of earlier requests
-                that wait or run are shared.
-
-        Raises:
-            QueueFull: No room for all new jobs; none was admitted.
-            DeadlineUnreachable: It, or one that was admitted before, would be late.
-            NotReady: The batcher drains.
-        """
-        running = {id(job) for batch in self._running for job in batch.jobs}
-        waiting = [job for job in jobs if id(job) not in running]
-        lengths = [job.encoded.length_tokens for job in waiting if job.row == NOT_WAITING]
-        if lengths:
-            self.check_room(request, lengths)
-        request.on_closed = functools.partial(self._queue.drop_unwanted, jobs)
-        self._queue.add(request, waiting, self._cost_model.cost, self._clock.now_s())
-        self._start_batches()
-
-    async def drain(self, timeout_s: float) -> int:
-        """Take no more, finish what waits and stop the workers.
-
-        Returns:
-            Pairs that were cut off because `timeout_s` ran out; 0 is the clean end.
-        """
-        self._drained = asyncio.Event()
-        self._note_if_drained()
-        timer = self._clock.call_at(self._clock.now_s() + timeout_s, self._drained.set)
-        await self._drained.wait()
-        timer.cancel()
-        left = self._queue.clear()
-        for batch in self._running:
-            left.extend(batch.jobs)
-        cut_pairs = sum(job.n_wanted for job in left)
-        for job in left:
-            job.cut_off()
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        return cut_pairs
-
-    def _start_batches(self) -> None:
+    def _batches_for_idle_workers(self) -> tuple[list[_Batch[E]], list[PairJob[E]]]:
+        """Batches that start now, and jobs that no batch can have ready in time."""
+        started: list[_Batch[E]] = []
+        doomed: list[PairJob[E]] = []
         idle_workers = self._workers - len(self._running)
-        if idle_workers == 0 or len(self._queue) == 0:
-            return
-        max_pairs = fair_batch_pairs(len(self._queue), idle_workers, self._limits.max_pairs)
-        while len(self._running) < self._workers and len(self._queue) > 0:
-            now_s, cost = self._clock.now_s(), self._cost_model.cost
-            jobs, doomed = self._queue.take(cost, now_s, max_pairs)
-            for job in doomed:
-                job.settle(PairStatus.DEADLINE, None)
-            if not jobs:
-                if not self._running:
-                    self._cost_model.doubt()
-                break
-            for job in jobs:
-                job.started(now_s)
-            longest = max(job.encoded.length_tokens for job in jobs)
-            batch = _Batch(
-                jobs, len(jobs) * longest, now_s, cost.batch_s(len(jobs), float(longest))
-            )
-            self._running.append(batch)
+        if idle_workers and len(self._queue):
+            max_pairs = fair_batch_pairs(len(self._queue), idle_workers, self._limits.max_pairs)
+            while len(started) < idle_workers and len(self._queue):
+                batch, late = self._next_batch(max_pairs)
+                doomed += late
+                if batch is None:
+                    break
+                started.append(batch)
+        return started, doomed
+
+    def _next_batch(self, max_pairs: int) -> tuple[_Batch[E] | None, list[PairJob[E]]]:
+        """The batch that runs next, if any, and jobs that no batch can have ready in time."""
+        now_s, cost = self._clock.now_s(), self._cost_model.cost
+        jobs, doomed = self._queue.take(cost, now_s, max_pairs)
+        if not jobs:
+            if doomed and not self._running:
+                self._cost_model.doubt()
+            return None, doomed
+        longest = max(job.encoded.length_tokens for job in jobs)
+        predicted_s = cost.batch_s(len(jobs), float(longest))
+        batch = _Batch(jobs, len(jobs) * longest, now_s, predicted_s)
+        self._running.append(batch)
+        return batch, doomed
+
+    def _work(self, loop: asyncio.AbstractEventLoop, batch: _Batch[E] | None) -> None:
+        """In a worker thread: run batches until nothing waits."""
+        while batch is not None:
+            outcome: NDArray[np.float32] | BaseException
+            ended = batch
+            doomed: list[PairJob[E]] = []
             try:
-                self._executor.submit(self._run, asyncio.get_running_loop(), batch)
-            except RuntimeError as error:  # no thread can be started
-                self._running.remove(batch)
-                self._settle(batch, error, now_s)
-
-    def _run(self, loop: asyncio.AbstractEventLoop, batch: _Batch[E]) -> None:
-        """In a worker thread: compute, and hand the outcome to the event loop."""
-        outcome: NDArray[np.float32] | BaseException
-        try:
-            outcome = self._model.logits([job.encoded for job in batch.jobs])
-        except BaseException as error:  # whatever it is, the callers must hear of it
-            outcome = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear
-            loop.call_soon_threadsafe(self._finish, batch, outcome, self._clock.now_s())
-
-    def _finish(
-        self, batch: _Batch[E], outcome: NDArray[np.float32] | BaseException, ended_s: float
-    ) -> None:
-        self._running.remove(batch)
-        try:
-            self._settle(batch, outcome, ended_s)
-        finally:  # whatever went wrong above, the next batch must start
-            self._start_batches()
-            self._note_if_drained()
+                outcome = self._model.logits([job.encoded for job in batch.jobs])
+            except BaseException as error:  # whatever it is, the callers must hear of it
+                outcome = error
+            ended_s = self._clock.now_s()
+            with self._lock:
+                self._running.remove(ended)
+                if not isinstance(outcome, BaseException):
+                    self._cost_model.observe(
+                        len(ended.jobs), ended.padded_tokens, ended_s - ended.started_s
+                    )
+                batch = None
+                if len(self._queue):
+                    max_pairs = fair_batch_pairs(len(self._queue), 1, self._limits.max_pairs)
+                    batch, doomed = self._next_batch(max_pairs)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear
+                loop.call_soon_threadsafe(self._settle, ended, outcome, ended_s, doomed)
 
     def _settle(
-        self, batch: _Batch[E], outcome: NDArray[np.float32] | BaseException, ended_s: float
+        self,
+        batch: _Batch[E],
+        outcome: NDArray[np.float32] | BaseException,
+        ended_s: float,
+        doomed: Sequence[PairJob[E]],
     ) -> None:
-        n_pairs, inference_s = len(batch.jobs), ended_s - batch.started_s
-        logits = _checked(outcome, n_pairs)
-        if logits is None:
-            for job in batch.jobs:
-                job.settle(PairStatus.FAILED, None)
-        else:
-            self._cost_model.observe(n_pairs, batch.padded_tokens, inference_s)
-            finite = np.isfinite(logits.sum(axis=1))  # inf and NaN spread to a sum
-            for row, job in enumerate(batch.jobs):
-                if finite[row]:
-                    job.settle(PairStatus.OK, logits[row])
-                else:
-                    job.settle(PairStatus.FAILED, None)
-        self._on_batch(
-            BatchDone(
-                n_pairs=n_pairs,
-                tokens=sum(job.encoded.length_tokens for job in batch.jobs),
-                padded_tokens=batch.padded_tokens,
-                predicted_s=batch.predicted_s,
-                inference_s=inference_s,
-                failed=logits is None,
+        """On the event loop: tell everyone what became of their pairs."""
+        logits = _checked(outcome, len(batch.jobs))
+        try:
+            for job in doomed:
+                job.settle(PairStatus.DEADLINE, None)
+            if logits is None:
+                for job in batch.jobs:
+                    job.settle(PairStatus.FAILED, None, batch.started_s)
+            else:
+                finite = np.isfinite(logits.sum(axis=1))  # inf and NaN spread to a sum
+                for row, job in enumerate(batch.jobs):
+                    if finite[row]:
+                        job.settle(PairStatus.OK, logits[row], batch.started_s)
+                    else:
+                        job.settle(PairStatus.FAILED, None, batch.started_s)
+            self._on_batch(
+                BatchDone(
+                    n_pairs=len(batch.jobs),
+                    tokens=sum(job.encoded.length_tokens for job in batch.jobs),
+                    padded_tokens=batch.padded_tokens,
+                    predicted_s=batch.predicted_s,
+                    inference_s=ended_s - batch.started_s,
+                    failed=logits is None,
+                )
             )
-        )
+        finally:
+            self._note_if_drained()
+
+    def _drop_unwanted(self, jobs: Sequence[PairJob[E]]) -> None:
+        with self._lock:
+            dropped = self._queue.drop_unwanted(jobs)
+        for job in dropped:
+            job.settle(PairStatus.DEADLINE, None)
 
     def _note_if_drained(self) -> None:
         if self._drained is not None and not self._running and len(self._queue) == 0:

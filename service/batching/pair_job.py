@@ -1,6 +1,6 @@
 """Who waits for what: a request with one future, and the pairs that several requests may share.
 
-All of this is touched by the event loop alone.
+All of this is touched by the event loop alone, but for `PairJob.row`, which is the queue's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from service.domain import PairStatus, Priority
 
 Logits = NDArray[np.float32]
 
-NOT_WAITING = -1
+NEVER_QUEUED = -2
+TAKEN = -1
 
 
 class Encoded(Protocol):
@@ -101,7 +102,7 @@ class PairJob(Generic[E]):
 
     Attributes:
         encoded: The pair.
-        row: Its row among the waiting pairs; `NOT_WAITING` before and after.
+        row: Its row among the waiting pairs; `NEVER_QUEUED` before, `TAKEN` after.
         settled: Its outcome is known.
     """
 
@@ -117,7 +118,7 @@ class PairJob(Generic[E]):
             on_settled: Told its logits, or None where it ends without.
         """
         self.encoded = encoded
-        self.row = NOT_WAITING
+        self.row = NEVER_QUEUED
         self.settled = False
         self._on_settled = on_settled
         self._subscribers: list[tuple[PendingRequest, int]] = []
@@ -131,18 +132,22 @@ class PairJob(Generic[E]):
         """How many pairs of requests wait for it; at 0 nobody does."""
         return sum(not request.closed for request, _ in self._subscribers)
 
-    def started(self, now_s: float) -> None:
-        """Its batch starts."""
-        for request, _ in self._subscribers:
-            if request.started_s is None:
-                request.started_s = now_s
+    def settle(
+        self, status: PairStatus, logits: Logits | None, started_s: float | None = None
+    ) -> None:
+        """Hand the outcome to everyone who waits for it.
 
-    def settle(self, status: PairStatus, logits: Logits | None) -> None:
-        """Hand the outcome to everyone who waits for it."""
+        Args:
+            status: What became of it.
+            logits: (k,) where it has any.
+            started_s: When its batch started, where it had one.
+        """
         self.settled = True
         if self._on_settled is not None:
             self._on_settled(logits)
         for request, index in self._subscribers:
+            if request.started_s is None:
+                request.started_s = started_s
             request.settle(index, status, logits)
 
     def cut_off(self) -> None:

@@ -1,6 +1,6 @@
 """What waits to be computed, with the admission before it and the planner behind.
 
-Touched by the event loop alone. The mutable state is the table of waiting pairs and the list of
+Guarded by the batcher's lock. The mutable state is the table of waiting pairs and the list of
 their jobs, row by row the same.
 """
 
@@ -14,10 +14,9 @@ import numpy as np
 
 from service.batching.admission import Candidate, refusal
 from service.batching.cost_model import BatchCost
-from service.batching.pair_job import NOT_WAITING, E, PairJob, PendingRequest
+from service.batching.pair_job import NEVER_QUEUED, TAKEN, E, PairJob, PendingRequest
 from service.batching.planner import BatchLimits, plan_batch
 from service.batching.waiting import PairTable, WaitingPairs
-from service.domain import PairStatus
 from service.errors import DeadlineUnreachable, QueueFull
 
 
@@ -100,12 +99,11 @@ class PairQueue(Generic[E]):
         """
         longest_first = sorted(jobs, key=lambda job: -job.encoded.length_tokens)
         columns = self._schedule(request, longest_first, cost, now_s)
-        is_new = np.fromiter((job.row == NOT_WAITING for job in longest_first), np.bool_, len(jobs))
-        if not is_new.all():
-            known = np.flatnonzero(~is_new)
-            rows = np.array([longest_first[place].row for place in known])
-            self._table.hasten(rows, columns.rows(known))
-            new = np.flatnonzero(is_new)
+        rows = np.array([job.row for job in longest_first])
+        if rows.max(initial=NEVER_QUEUED) > NEVER_QUEUED:
+            waiting = np.flatnonzero(rows >= 0)
+            self._table.hasten(rows[waiting], columns.rows(waiting))
+            new = np.flatnonzero(rows == NEVER_QUEUED)
             longest_first, columns = [longest_first[place] for place in new], columns.rows(new)
         for row, job in enumerate(longest_first, start=len(self._jobs)):
             job.row = row
@@ -128,12 +126,16 @@ class PairQueue(Generic[E]):
             self._remove(job)
         return batch, doomed
 
-    def drop_unwanted(self, jobs: Sequence[PairJob[E]]) -> None:
-        """Take out those of `jobs` that wait and that nobody waits for."""
-        for job in jobs:
-            if job.row != NOT_WAITING and job.n_wanted == 0:
-                self._remove(job)
-                job.settle(PairStatus.DEADLINE, None)
+    def drop_unwanted(self, jobs: Sequence[PairJob[E]]) -> list[PairJob[E]]:
+        """Take out those of `jobs` that wait and that nobody waits for.
+
+        Returns:
+            What was taken out.
+        """
+        dropped = [job for job in jobs if job.row >= 0 and job.n_wanted == 0]
+        for job in dropped:
+            self._remove(job)
+        return dropped
 
     def clear(self) -> list[PairJob[E]]:
         """Take out everything."""
@@ -166,4 +168,4 @@ class PairQueue(Generic[E]):
         if moved != row:
             self._jobs[row] = last
             last.row = row
-        job.row = NOT_WAITING
+        job.row = TAKEN

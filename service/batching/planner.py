@@ -23,6 +23,7 @@ stream of newcomers starves the 500 either.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,9 @@ CRITICAL_BATCHES = 2
 
 DISPATCH_S = 4e-4
 """What a batch costs beside its run: planning it, two changes of thread, handing out its logits."""
+
+
+NO_ROWS = np.empty(0, np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,29 +100,40 @@ def plan_batch(
         Disjoint rows. The batch holds the most urgent pair that is not doomed, and keeps every
         limit.
     """
-    doomed = waiting.deadline_s < now_s + cost.batch_s(1, waiting.length_tokens)
-    eligible = np.flatnonzero(~doomed)
-    if len(eligible) == 0:
-        return BatchPlan(eligible, np.flatnonzero(doomed))
-    priority = waiting.priority[eligible]
-    rows = eligible[priority == priority.min()]  # the class whose turn it is
+    doomed, rows = NO_ROWS, np.arange(len(waiting.deadline_s))
+    if len(rows) == 0:
+        return BatchPlan(NO_ROWS, NO_ROWS)
+    longest = float(waiting.length_tokens.max())
+    if waiting.deadline_s.min() < now_s + cost.batch_s(1, longest):
+        late = waiting.deadline_s < now_s + cost.batch_s(1, waiting.length_tokens)
+        doomed, rows = np.flatnonzero(late), np.flatnonzero(~late)
+        if len(rows) == 0:
+            return BatchPlan(NO_ROWS, doomed)
+    priority = waiting.priority[rows]
+    first = priority.min()
+    if priority.max() > first:
+        rows = rows[priority == first]  # the class whose turn it is
     if len(rows) == 1:
-        return BatchPlan(rows, np.flatnonzero(doomed))
-    lengths = waiting.length_tokens[rows]
-    full_batch_s = cost.batch_s(limits.max_pairs, float(lengths.mean()))
-    urgency = _urgency(waiting, rows, now_s + CRITICAL_BATCHES * full_batch_s)
-    near, place = _neighbours(lengths, urgency, int(urgency.argmin()), limits.max_pairs - 1)
-    time_left_s = waiting.deadline_s[rows[near]] - now_s
-    first, last = _cheapest(lengths[near], time_left_s, place, limits, cost)
-    return BatchPlan(rows[near[first : last + 1]], np.flatnonzero(doomed))
+        return BatchPlan(rows, doomed)
+    waiting = waiting.rows(rows)
+    urgency = _urgency(waiting, now_s + CRITICAL_BATCHES * cost.batch_s(limits.max_pairs, longest))
+    anchor = int(urgency.argmin())
+    near = _neighbours(waiting.length_tokens, urgency, anchor, 2 * limits.max_pairs)
+    left_s = waiting.deadline_s[near] - now_s
+    place = near.tolist().index(anchor)
+    begin, end = _cheapest(
+        waiting.length_tokens[near].tolist(), left_s.tolist(), place, limits, cost
+    )
+    return BatchPlan(rows[near[begin:end]], doomed)
 
 
-def _urgency(waiting: WaitingPairs, rows: Rows, critical_before_s: float) -> Floats:
+def _urgency(waiting: WaitingPairs, critical_before_s: float) -> Floats:
     """(n,) in [0, 2), the most urgent first: those short of slack by slack, others by due time."""
-    latest_start_s = waiting.latest_start_s[rows]
-    critical = latest_start_s < critical_before_s
-    by_slack, by_turn = _scaled(latest_start_s), 1.0 + _scaled(waiting.due_s[rows])
-    return np.asarray(np.where(critical, by_slack, by_turn))
+    by_turn = _scaled(waiting.due_s)
+    if waiting.latest_start_s.min() >= critical_before_s:
+        return by_turn
+    critical = waiting.latest_start_s < critical_before_s
+    return np.asarray(np.where(critical, _scaled(waiting.latest_start_s), 1.0 + by_turn))
 
 
 def _scaled(instants_s: Floats) -> Floats:
@@ -128,55 +143,76 @@ def _scaled(instants_s: Floats) -> Floats:
     return scaled
 
 
-def _neighbours(lengths: Floats, urgency: Floats, anchor: int, n_each_way: int) -> tuple[Rows, int]:
-    """The pairs next to the anchor in length, those of one length with the urgent ones nearer.
+def _neighbours(lengths: Floats, urgency: Floats, anchor: int, n_most: int) -> Rows:
+    """The anchor and the pairs next to it in length; of those of one length the urgent ones.
 
     Returns:
-        Rows by ascending length, at most `n_each_way` on either side; the place of the anchor.
+        At most `n_most` rows, ascending in length; those of one length with the urgent ones nearer
+        to the anchor.
     """
     longer_by = lengths - lengths[anchor]
     distance = np.abs(longer_by) + 0.25 * urgency  # urgency is under 2, lengths are whole
-    longer_by[anchor] = np.nan
-    shorter = _first(np.flatnonzero(longer_by < 0), distance, n_each_way)
-    longer = _first(np.flatnonzero(longer_by >= 0), distance, n_each_way)
-    return np.concatenate((shorter[::-1], [anchor], longer)), len(shorter)
-
-
-def _first(rows: Rows, key: Floats, n_most: int) -> Rows:
-    """The rows with the smallest keys, in order."""
-    if len(rows) > n_most:
-        rows = rows[np.argpartition(key[rows], n_most)[:n_most]]
-    return rows[np.argsort(key[rows])]
+    distance[anchor] = 0.0
+    if len(distance) > n_most:
+        near = np.argpartition(distance, n_most)[:n_most]
+        return near[np.argsort(np.copysign(distance[near], longer_by[near]))]
+    return np.argsort(np.copysign(distance, longer_by))
 
 
 def _cheapest(
-    lengths: Floats, time_left_s: Floats, anchor: int, limits: BatchLimits, cost: BatchCost
+    lengths: Sequence[float],
+    left_s: Sequence[float],
+    anchor: int,
+    limits: BatchLimits,
+    cost: BatchCost,
 ) -> tuple[int, int]:
-    """First and last place of the batch around the anchor that takes the least time for a token.
+    """The batch around the anchor that takes the least time for a token.
+
+    It grows from the anchor, each time by the neighbour on the side that makes a token cheaper;
+    the best on the way is taken.
 
     Args:
-        lengths: (m,) ascending.
-        time_left_s: (m,) until each one's deadline.
+        lengths: Tokens of each pair, ascending.
+        left_s: Seconds until the deadline of each.
         anchor: Its place; alone it is always within the limits.
         limits: Ceilings.
         cost: Predicts.
+
+    Returns:
+        First place of the batch, and the one behind its last.
     """
-    first = np.arange(anchor + 1)[:, None]  # (f, 1)
-    last = np.arange(anchor, len(lengths))  # (l,)
-    n_pairs = (last - first + 1).astype(np.float64)  # (f, l)
-    longest = lengths[last]  # (l,)
-    sums = np.concatenate(([0.0], np.cumsum(lengths)))
-    tokens, padded = sums[last + 1] - sums[first], n_pairs * longest
-    left_before = np.minimum.accumulate(time_left_s[anchor::-1])[::-1]
-    left_after = np.minimum.accumulate(time_left_s[anchor:])
-    batch_s = cost.batch_s(n_pairs, longest)
-    within = (
-        (n_pairs <= limits.max_pairs)
-        & (padded <= limits.max_padded_tokens)
-        & (padded - tokens <= limits.max_padding_ratio * padded)
-        & (batch_s <= np.minimum(left_before[:, None], left_after))
-    )
-    within[anchor, 0] = True
-    token_s = np.where(within, (batch_s + DISPATCH_S) / tokens, np.inf)
-    best = np.unravel_index(token_s.argmin(), token_s.shape)
-    return int(first[best[0], 0]), int(last[best[1]])
+
+    def token_s(begin: int, end: int, tokens: float, until_s: float) -> float:
+        """Time for a token of such a batch; infinite where it is not allowed."""
+        n_pairs, longest = end - begin, lengths[end - 1]
+        padded, batch_s = n_pairs * longest, cost.batch_s(n_pairs, longest)
+        allowed = (
+            padded <= limits.max_padded_tokens
+            and padded - tokens <= limits.max_padding_ratio * padded
+            and batch_s <= until_s
+        )
+        return (batch_s + DISPATCH_S) / tokens if allowed else math.inf
+
+    begin, end, tokens, until_s = anchor, anchor + 1, lengths[anchor], left_s[anchor]
+    best, best_s = (begin, end), token_s(begin, end, tokens, until_s)
+    while end - begin < limits.max_pairs:
+        shorter_s = longer_s = math.inf
+        if begin > 0:
+            shorter_s = token_s(
+                begin - 1, end, tokens + lengths[begin - 1], min(until_s, left_s[begin - 1])
+            )
+        if end < len(lengths):
+            longer_s = token_s(begin, end + 1, tokens + lengths[end], min(until_s, left_s[end]))
+        if math.inf == shorter_s == longer_s:
+            break
+        if shorter_s <= longer_s:
+            begin -= 1
+            added = begin
+        else:
+            added = end
+            end += 1
+        tokens += lengths[added]
+        until_s = min(until_s, left_s[added])
+        if min(shorter_s, longer_s) <= best_s:
+            best, best_s = (begin, end), min(shorter_s, longer_s)
+    return best

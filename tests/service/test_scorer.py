@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.batching.batcher import Batcher
+from service.batching.batcher import BatchDone, Batcher
 from service.batching.cost_model import BatchCost, CostModel
 from service.batching.planner import BatchLimits
 from service.caching.score_cache import ScoreCache
@@ -53,6 +53,7 @@ class FakeText:
 class Bench:
     def __init__(self, cache_bytes: int = 0) -> None:
         self.clock, self.model = FakeClock(), FakeModel()
+        self.done: list[BatchDone] = []
         self.batcher: Batcher[FakePair] = Batcher(
             self.model,
             BatchLimits(max_pairs=2, max_padded_tokens=10**6, max_padding_ratio=0.9),
@@ -60,7 +61,7 @@ class Bench:
             max_queue_s=0.1,
             cost_model=CostModel(BatchCost(1e-3, 1e-9, 1e-9)),
             clock=self.clock,
-            on_batch=lambda _: None,
+            on_batch=self.done.append,
         )
         self.text = FakeText()
         self.scorer: Scorer[FakePair] = Scorer(
@@ -117,11 +118,13 @@ async def test_text_that_did_not_fit_is_flagged(bench: Bench) -> None:
 async def test_at_the_deadline_the_answer_leaves_with_the_scores_that_are_there(
     bench: Bench,
 ) -> None:
+    def hold_the_next(_: Sequence[FakePair]) -> bool:
+        bench.model.hold()
+        return False
+
+    bench.model.fail_on = hold_the_next
     task = asyncio.ensure_future(bench.scorer.score(query("70", "50", "30", "20")))
-    await until(lambda: len(bench.model.batches) >= 1)
-    bench.model.hold()  # the next batch hangs
-    await until(lambda: len(bench.model.batches) >= 2)
-    await until(lambda: bench.batcher.queued_pairs == 0)
+    await until(lambda: len(bench.model.batches) == 2 and len(bench.done) == 1)
     bench.clock.advance(1.0)
     answer = await task
     by_status = sorted((ad.status, ad.score is None) for ad in answer.scores)

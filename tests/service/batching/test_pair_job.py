@@ -76,7 +76,7 @@ async def test_the_first_batch_of_a_request_is_what_counts_as_its_start() -> Non
     for at_s in (3.0, 4.0):
         job: PairJob[FakePair] = PairJob(FakePair(10))
         job.subscribe(pending, 0)
-        job.started(at_s)
+        job.settle(PairStatus.OK, LOGIT, at_s)
     assert pending.started_s == 3.0
 
 

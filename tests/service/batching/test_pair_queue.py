@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from service.batching.cost_model import BatchCost
-from service.batching.pair_job import NOT_WAITING, PairJob, PendingRequest
+from service.batching.pair_job import TAKEN, PairJob, PendingRequest
 from service.batching.pair_queue import PairQueue
 from service.batching.planner import BatchLimits
 from service.domain import Priority
@@ -87,7 +87,7 @@ async def test_newcomers_do_not_starve_a_large_request() -> None:
     queue = a_queue()
     _, large = add(queue, 20, length_tokens=60)
     now_s, rounds = NOW_S, 0
-    while any(job.row != NOT_WAITING for job in large):
+    while any(job.row != TAKEN for job in large):
         add(queue, 4, now_s=now_s)  # as much as a batch takes: always more work
         batch, _ = take(queue, now_s)
         now_s += sum(TENTH_EACH.batch_s(1, job.encoded.length_tokens) for job in batch)
@@ -99,10 +99,9 @@ async def test_what_nobody_waits_for_leaves_at_once() -> None:
     queue = a_queue()
     gone, jobs = add(queue, 2)
     _, others = add(queue, 2)
-    gone.on_closed = lambda: queue.drop_unwanted(jobs)
     gone.close()
+    assert {id(job) for job in queue.drop_unwanted(jobs)} == {id(job) for job in jobs}
     assert len(queue) == 2
-    assert all(job.settled for job in jobs)
     batch, _ = take(queue)
     assert {id(job) for job in batch} == {id(job) for job in others}
 
@@ -151,7 +150,7 @@ async def test_rows_stay_right_while_pairs_come_and_go_in_any_order() -> None:
             waiting.update({id(job): job for job in jobs})
         else:
             for job in (*take(queue)[0],):
-                assert waiting.pop(id(job)).row == NOT_WAITING
+                assert waiting.pop(id(job)).row == TAKEN
         lengths = queue._table.columns().length_tokens.tolist()
         assert lengths == [job.encoded.length_tokens for job in queue._jobs]
         assert [job.row for job in queue._jobs] == list(range(len(queue)))
