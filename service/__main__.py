@@ -10,6 +10,7 @@ import sys
 
 import uvicorn
 
+from service.api.front import Front
 from service.app import create_app, load_bundle
 from service.errors import StartupError
 from service.log import configure_logging
@@ -48,10 +49,11 @@ def _serve(settings: Settings) -> None:
     listener = bind(settings.host, settings.port)
     app = create_app(settings, load_bundle(settings))
     config = uvicorn.Config(
-        app,
+        Front(app),
         log_config=None,  # ours is in place
         access_log=False,  # requests are counted in the metrics
         server_header=False,
+        proxy_headers=False,  # we ask nobody for an address
         lifespan="on",
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + LAST_ANSWERS_S,

@@ -24,7 +24,7 @@ from service.caching.score_cache import ScoreCache
 from service.caching.token_cache import TokenCache
 from service.clock import LoopClock
 from service.cost_warm_up import learn_costs
-from service.cpu import usable_cores
+from service.cpu import give_way, usable_cores
 from service.errors import InvalidSetting
 from service.metrics import Metrics
 from service.scorer import Scorer
@@ -134,11 +134,19 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
         cost_model=cost_model,
         clock=clock,
         on_batch=state.metrics.batch_done,
+        on_worker_start=give_way if settings.inference_gives_way else lambda: None,
     )
     token_bytes = int(settings.cache_bytes * TOKEN_CACHE_SHARE)
     tokens = TokenCache(token_bytes, bundle.manifest.inputs.max_length_tokens)
     scores = ScoreCache(settings.cache_bytes - token_bytes, bundle.n_logits, identity.version)
-    scorer = Scorer(bundle, batcher, clock, scores, TextTokens(bundle.encoder.tokenize, tokens))
+    scorer = Scorer(
+        bundle,
+        batcher,
+        clock,
+        scores,
+        TextTokens(bundle.encoder.tokenize, tokens),
+        answer_margin_s=settings.answer_margin_ms / 1000,
+    )
     state.metrics.watch_queue(
         lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
     )

@@ -19,9 +19,7 @@ from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, Sta
 from service.errors import DeadlineExceeded, InferenceFailed, NotReady, ServiceError
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 
-# An answer is put together and written in this time. At its deadline a request leaves that much
-# earlier, but never gives up more than a quarter of a short timeout.
-REPLY_S = 0.001
+MARGIN_SHARE = 0.25  # the most of a short timeout that is given up for the margin
 
 SCORED = (PairStatus.OK, PairStatus.CACHED)
 
@@ -94,7 +92,19 @@ class Scorer(Generic[P]):
         clock: Clock,
         scores: ScoreCache,
         tokens: TextTokens,
+        answer_margin_s: float,
     ) -> None:
+        """Join the parts.
+
+        Args:
+            text: The text side of the model.
+            batcher: Takes pairs.
+            clock: Monotonic time.
+            scores: What was scored before.
+            tokens: Tokenizes.
+            answer_margin_s: How long before its deadline an answer is put together.
+        """
+        self._answer_margin_s = answer_margin_s
         self._text = text
         self._batcher = batcher
         self._clock = clock
@@ -128,7 +138,8 @@ class Scorer(Generic[P]):
         texts = [self._text.ad_text(ad) for ad in query.ads]
         keys = self._scores.keys(query.query, texts)
         found, logits, truncated = self._scores.lookup(keys)
-        answer_s = accepted_s + query.timeout_s - min(REPLY_S, query.timeout_s / 4)
+        margin_s = min(self._answer_margin_s, MARGIN_SHARE * query.timeout_s)
+        answer_s = accepted_s + query.timeout_s - margin_s
         pending = PendingRequest(len(texts), self._text.n_logits, answer_s, query.priority)
         missing = []
         for index, hit in enumerate(found.tolist()):

@@ -70,6 +70,14 @@ class Settings(BaseSettings):
     """Predicted milliseconds of work that may wait. Beyond it requests are refused with 429.
     Auctions do not count bulk work, which waits for them."""
 
+    inference_gives_way: bool = True
+    """Inference threads let every other thread go first (SCHED_IDLE on Linux), so that an answer
+    that is due is not held up by a batch. Turn off where other programs fill the cores."""
+
+    answer_margin_ms: float = Field(default=3, ge=0, allow_inf_nan=False)
+    """An answer is made ready so much before its deadline, to be there in time; of a short timeout
+    at most a quarter. Larger is safer, smaller leaves more time to compute."""
+
     cache_bytes: int = Field(default=33_554_432, ge=0)
     """Memory for scores and tokens of what was asked before, taken at the start. 0: no cache."""
 

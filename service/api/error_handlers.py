@@ -78,14 +78,24 @@ def error_response(
     return json_response(body, status, headers)
 
 
-async def _on_service_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ServiceError)  # noqa: S101  # registered for it alone
+def service_error_response(request: Request, error: ServiceError) -> Response:
+    """What a caller gets for one of our errors."""
     request_id = request.headers.get(REQUEST_ID_HEADER, "")
     headers = {REQUEST_ID_HEADER: request_id} if is_request_id(request_id) else {}
     if isinstance(error, Overloaded):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     status = STATUS_OF[type(error)]
     return error_response(status, error.code, error.message, error.details, headers)
+
+
+def unknown_error_response() -> Response:
+    """What a caller gets for a fault of ours: nothing of it, it goes to the log."""
+    return error_response(500, ServiceError.code, "internal error; see the service's log")
+
+
+async def _on_service_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)  # noqa: S101  # registered for it alone
+    return service_error_response(request, error)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
@@ -97,8 +107,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 
 async def _on_unknown_error(_: Request, __: Exception) -> Response:
-    # The traceback goes to the log by the server; nothing of it goes to the client.
-    return error_response(500, ServiceError.code, "internal error; see the service's log")
+    return unknown_error_response()  # the server writes the traceback to the log
 
 
 def install(app: FastAPI) -> None:

@@ -33,6 +33,7 @@ from service.errors import (
 )
 
 SCORE_ROUTE = "/v1/score"
+SCORE_CALL = (SCORE_ROUTE, "POST")
 TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 TIMEOUT_PATTERN = re.compile(r"\d{1,9}(\.\d{1,6})?")
 

@@ -13,10 +13,16 @@ Each class counts only itself and the classes before it. So when the machine is 
 work auctions still come in, and bulk is what is refused first.
 
 An idle machine takes everything: it has nothing better to do than what can be done in time.
+
+Predictions of single batches do not add up to what a request really waits: there is padding, the
+event loop needs the cores too, and requests take turns. `Caution` learns from the deadlines that
+were missed how much more to reckon with. That costs little: when it matters there is more work than
+can be done anyhow.
 """
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,62 +49,109 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a request is not taken.
+class Machine:
+    """What requests are admitted to.
 
     Attributes:
-        queue_is_full: The queue is at its limit in seconds; otherwise a deadline would be missed.
-        wait_s: Predicted seconds until the request would have been done.
-        retry_after_s: Seconds after which the same request would probably be taken.
+        workers: Batches that run at once.
+        max_pairs: Pairs in a full batch.
+        max_queue_s: Longest queue, in predicted seconds until it would be empty.
     """
 
-    queue_is_full: bool
+    workers: int
+    max_pairs: int
+    max_queue_s: float
+
+
+class Verdict(enum.Enum):
+    """What is said to a request."""
+
+    TAKEN = enum.auto()
+    QUEUE_FULL = enum.auto()
+    WOULD_BE_LATE = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The decision on a request.
+
+    Attributes:
+        verdict: Taken, or why not.
+        wait_s: Predicted seconds until the request would be done.
+        retry_after_s: Seconds after which a refused request would probably be taken.
+    """
+
+    verdict: Verdict
     wait_s: float
-    retry_after_s: float
+    retry_after_s: float = 0.0
 
 
-def refusal(
+class Caution:
+    """The factor on predictions with which admitted requests are on time, but for a few.
+
+    Each request that was not complete at its deadline raises the factor, each other one lowers it,
+    in the proportion that leaves a share of `LATE_SHARE` late. Robbins & Monro 1951, "A Stochastic
+    Approximation Method".
+    """
+
+    LATE_SHARE = 0.005
+    STEP = 0.1
+    FIRST, LEAST, MOST = 1.5, 1.2, 4.0
+
+    def __init__(self) -> None:
+        self.factor = self.FIRST
+
+    def learn(self, was_late: bool) -> None:
+        """Take in what became of an admitted request."""
+        if was_late:
+            self.factor = min(self.MOST, self.factor * (1 + self.STEP * (1 - self.LATE_SHARE)))
+        else:
+            self.factor = max(self.LEAST, self.factor * (1 - self.STEP * self.LATE_SHARE))
+
+
+def decide(
     waiting: WaitingPairs,
     candidate: Candidate,
     cost: BatchCost,
+    machine: Machine,
     *,
     busy_s: float,
-    workers: int,
-    max_pairs: int,
-    max_queue_s: float,
+    caution: float,
     now_s: float,
-) -> Refusal | None:
-    """None where the request is to be taken.
+) -> Admission:
+    """Whether the request is to be taken.
 
     Args:
         waiting: All that wait.
         candidate: The request.
         cost: Predicts what the waiting pairs cost.
+        machine: What it would be admitted to.
         busy_s: Worker seconds left in the batches that run.
-        workers: Batches that run at once.
-        max_pairs: Pairs in a full batch.
-        max_queue_s: Longest queue, in seconds until it would be empty.
+        caution: Factor on predictions where they are held against deadlines.
         now_s: Monotonic seconds.
     """
-    work_s = cost.share_s(waiting.length_tokens, max_pairs)
+    work_s = cost.share_s(waiting.length_tokens, machine.max_pairs)
     own_class = waiting.priority == candidate.priority
     before_s = busy_s + float(work_s[waiting.priority < candidate.priority].sum())
     own_work_s, deadline_s = work_s[own_class], waiting.deadline_s[own_class]
-    queue_s = (before_s + float(own_work_s.sum())) / workers
-    own_s = max(candidate.work_s / workers, candidate.longest_s)
-    if queue_s + own_s > max_queue_s:
-        return Refusal(True, queue_s + own_s, queue_s + own_s - max_queue_s)
+    queue_s = (before_s + float(own_work_s.sum())) / machine.workers
+    own_s = max(candidate.work_s / machine.workers, candidate.longest_s)
+    too_long_s = queue_s + own_s - machine.max_queue_s
+    if too_long_s > 0:
+        return Admission(Verdict.QUEUE_FULL, queue_s + own_s, too_long_s)
     order = np.argsort(deadline_s)
     deadline_s = deadline_s[order]
-    ends_s = now_s + (before_s + np.cumsum(own_work_s[order])) / workers
+    pace = caution / machine.workers
+    ends_s = now_s + (before_s + np.cumsum(own_work_s[order])) * pace
     place = int(np.searchsorted(deadline_s, candidate.deadline_s, side="right"))
-    end_s = (float(ends_s[place - 1]) if place else now_s + before_s / workers) + own_s
+    start_s = float(ends_s[place - 1]) if place else now_s + before_s * pace
+    end_s = start_s + own_s * caution
     late_s = end_s - candidate.deadline_s
     if late_s > 0:
-        return Refusal(False, end_s - now_s, late_s)
+        return Admission(Verdict.WOULD_BE_LATE, end_s - now_s, late_s)
     behind, behind_deadline_s = ends_s[place:], deadline_s[place:]
-    delay_s = candidate.work_s / workers
+    delay_s = candidate.work_s * pace
     pushed_out = (behind <= behind_deadline_s) & (behind + delay_s > behind_deadline_s)
     if pushed_out.any():
-        return Refusal(False, end_s - now_s, delay_s)
-    return None
+        return Admission(Verdict.WOULD_BE_LATE, end_s - now_s, delay_s)
+    return Admission(Verdict.TAKEN, end_s - now_s)

@@ -19,6 +19,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from service.batching.admission import Caution
 from service.batching.cost_model import CostModel
 from service.batching.pair_job import NEVER_QUEUED, E, PairJob, PendingRequest
 from service.batching.pair_queue import PairQueue
@@ -89,6 +90,7 @@ class Batcher(Generic[E]):
         cost_model: CostModel,
         clock: Clock,
         on_batch: Callable[[BatchDone], None],
+        on_worker_start: Callable[[], None] = lambda: None,
     ) -> None:
         """Set up; each worker thread starts with the first batch that needs it.
 
@@ -100,17 +102,19 @@ class Batcher(Generic[E]):
             cost_model: Predicts batches and learns from them.
             clock: Monotonic time.
             on_batch: Told of every batch that has ended.
+            on_worker_start: Called in each worker thread before its first batch.
         """
         self._model = model
         self._lock = threading.Lock()
         self._queue: PairQueue[E] = PairQueue(limits, workers=workers, max_queue_s=max_queue_s)
         self._cost_model = cost_model
         self._running: list[_Batch[E]] = []
+        self._caution = Caution()
         self._clock = clock
         self._on_batch = on_batch
         self._limits = limits
         self._workers = workers
-        self._executor = ThreadPoolExecutor(workers, thread_name_prefix="inference")
+        self._executor = ThreadPoolExecutor(workers, "inference", initializer=on_worker_start)
         self._drained: asyncio.Event | None = None
 
     @property
@@ -161,12 +165,14 @@ class Batcher(Generic[E]):
         """
         loop = asyncio.get_running_loop()
         with self._lock:
+            now_s = self._clock.now_s()
             lengths = [job.encoded.length_tokens for job in jobs if job.row == NEVER_QUEUED]
+            machine_is_idle = self._is_idle()
             if lengths:
                 self._check_room(request, lengths)
-            self._queue.add(request, jobs, self._cost_model.cost, self._clock.now_s())
+            self._queue.add(request, jobs, self._cost_model.cost, now_s)
             started, doomed = self._batches_for_idle_workers()
-        request.on_closed = functools.partial(self._drop_unwanted, jobs)
+        request.on_closed = functools.partial(self._ended, request, jobs, not machine_is_idle)
         for job in doomed:
             job.settle(PairStatus.DEADLINE, None)
         for batch in started:
@@ -198,10 +204,13 @@ class Batcher(Generic[E]):
         self._executor.shutdown(wait=False, cancel_futures=True)
         return cut_pairs
 
+    def _is_idle(self) -> bool:
+        return len(self._queue) == 0 and len(self._running) < self._workers
+
     def _check_room(self, request: PendingRequest, lengths: Sequence[int]) -> None:
         if self._drained is not None:
             raise NotReady("draining before a stop; send the request to another replica")
-        if len(self._queue) == 0 and len(self._running) < self._workers:
+        if self._is_idle():
             return
         now_s = self._clock.now_s()
         left_s = (batch.started_s + batch.predicted_s - now_s for batch in self._running)
@@ -210,6 +219,7 @@ class Batcher(Generic[E]):
             lengths,
             self._cost_model.cost,
             busy_s=sum(max(0.0, seconds) for seconds in left_s),
+            caution=self._caution.factor,
             now_s=now_s,
         )
 
@@ -301,7 +311,18 @@ class Batcher(Generic[E]):
         finally:
             self._note_if_drained()
 
-    def _drop_unwanted(self, jobs: Sequence[PairJob[E]]) -> None:
+    def _ended(
+        self,
+        request: PendingRequest,
+        jobs: Sequence[PairJob[E]],
+        was_predicted: bool,
+    ) -> None:
+        """Learn from a request that has ended, and drop what nobody waits for any more."""
+        reached_deadline = self._clock.now_s() >= request.deadline_s
+        if was_predicted and (request.complete or reached_deadline):
+            self._caution.learn(was_late=not request.complete)
+        if request.complete:
+            return
         with self._lock:
             dropped = self._queue.drop_unwanted(jobs)
         for job in dropped:

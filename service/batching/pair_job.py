@@ -43,7 +43,7 @@ class PendingRequest:
         statuses: Per pair; DEADLINE until another outcome is known.
         started_s: When its first batch started; None before.
         was_cut_off: The service stopped before every pair had an outcome.
-        on_closed: Told once when the request ends with pairs that have no outcome.
+        on_closed: Told once that the request has ended.
     """
 
     def __init__(self, n_pairs: int, n_logits: int, deadline_s: float, priority: Priority) -> None:
@@ -66,6 +66,11 @@ class PendingRequest:
         self._unsettled_pairs = n_pairs
 
     @property
+    def complete(self) -> bool:
+        """Every pair has an outcome."""
+        return self._unsettled_pairs == 0
+
+    @property
     def closed(self) -> bool:
         """Nobody waits for further outcomes."""
         return self.done.done()
@@ -76,8 +81,7 @@ class PendingRequest:
             self.done.set_result(None)
         if self.on_closed is not None:
             told, self.on_closed = self.on_closed, None
-            if self._unsettled_pairs > 0:
-                told()
+            told()
 
     def cut_off(self) -> None:
         """Stop waiting because the service stops."""

@@ -12,12 +12,17 @@ from typing import Generic
 
 import numpy as np
 
-from service.batching.admission import Candidate, refusal
+from service.batching.admission import Candidate, Machine, Verdict, decide
 from service.batching.cost_model import BatchCost
 from service.batching.pair_job import NEVER_QUEUED, TAKEN, E, PairJob, PendingRequest
 from service.batching.planner import BatchLimits, plan_batch
 from service.batching.waiting import PairTable, WaitingPairs
 from service.errors import DeadlineUnreachable, QueueFull
+
+HEAD_START_BATCHES = 0.5
+"""What a request can have done in the time of so many full batches is due when it comes. So small
+requests are served one after the other, which ends each sooner than all at once, and only large
+ones take turns. With more than 1 a small request could wait longer than two batches."""
 
 
 class PairQueue(Generic[E]):
@@ -25,8 +30,7 @@ class PairQueue(Generic[E]):
 
     def __init__(self, limits: BatchLimits, *, workers: int, max_queue_s: float) -> None:
         self._limits = limits
-        self._workers = workers
-        self._max_queue_s = max_queue_s
+        self._machine = Machine(workers, limits.max_pairs, max_queue_s)
         self._table = PairTable()
         self._jobs: list[PairJob[E]] = []
 
@@ -36,7 +40,7 @@ class PairQueue(Generic[E]):
     def wait_s(self, cost: BatchCost) -> float:
         """Predicted seconds until all that waits has run."""
         lengths = self._table.columns().length_tokens
-        return float(cost.share_s(lengths, self._limits.max_pairs).sum()) / self._workers
+        return float(cost.share_s(lengths, self._limits.max_pairs).sum()) / self._machine.workers
 
     def check_room(
         self,
@@ -45,6 +49,7 @@ class PairQueue(Generic[E]):
         cost: BatchCost,
         *,
         busy_s: float,
+        caution: float,
         now_s: float,
     ) -> None:
         """Refuse a request that could not be served in time.
@@ -54,6 +59,7 @@ class PairQueue(Generic[E]):
             lengths: Tokens of each pair that it would add; at least one.
             cost: Predicts.
             busy_s: Worker seconds left in the batches that run.
+            caution: Factor on predictions where they are held against deadlines.
             now_s: Monotonic seconds.
 
         Raises:
@@ -67,24 +73,21 @@ class PairQueue(Generic[E]):
             deadline_s=request.deadline_s,
             priority=request.priority,
         )
-        refused = refusal(
+        admission = decide(
             self._table.columns(),
             candidate,
             cost,
+            self._machine,
             busy_s=busy_s,
-            workers=self._workers,
-            max_pairs=self._limits.max_pairs,
-            max_queue_s=self._max_queue_s,
+            caution=caution,
             now_s=now_s,
         )
-        if refused is None:
-            return
-        if refused.queue_is_full:
-            raise QueueFull(refused.wait_s, self._max_queue_s, refused.retry_after_s)
-        timeout_s = request.deadline_s - now_s
-        raise DeadlineUnreachable(
-            len(request.statuses), refused.wait_s, timeout_s, refused.retry_after_s
-        )
+        wait_s, retry_s = admission.wait_s, admission.retry_after_s
+        if admission.verdict is Verdict.QUEUE_FULL:
+            raise QueueFull(wait_s, self._machine.max_queue_s, retry_s)
+        if admission.verdict is Verdict.WOULD_BE_LATE:
+            left_s = request.deadline_s - now_s
+            raise DeadlineUnreachable(len(request.statuses), wait_s, left_s, retry_s)
 
     def add(
         self, request: PendingRequest, jobs: Sequence[PairJob[E]], cost: BatchCost, now_s: float
@@ -150,13 +153,14 @@ class PairQueue(Generic[E]):
         """The columns of a request's jobs, in the order in which they are to start."""
         n = len(jobs)
         lengths = np.fromiter((job.encoded.length_tokens for job in jobs), np.float64, n)
-        pace_s = cost.share_s(lengths, self._limits.max_pairs) / self._workers
+        pace_s = cost.share_s(lengths, self._limits.max_pairs) / self._machine.workers
+        head_start_s = HEAD_START_BATCHES * cost.batch_s(self._limits.max_pairs, float(lengths[0]))
         passed_s = np.cumsum(pace_s) - pace_s  # until each one's turn, if it had the machine
         rest_s = np.maximum(pace_s.sum() - passed_s, cost.batch_s(1, lengths))
         return WaitingPairs(
             length_tokens=lengths,
             priority=np.full(n, float(request.priority)),
-            due_s=now_s + passed_s,
+            due_s=now_s + np.maximum(0.0, passed_s - head_start_s),
             latest_start_s=request.deadline_s - rest_s,
             deadline_s=np.full(n, request.deadline_s),
         )

@@ -15,9 +15,9 @@ pair must not wait; length says which others may come along for almost nothing. 
    batch is a matter of what runs cost here, on a CPU core or on a GPU.
 
 Virtual due times make a large request share. Its pairs, longest first, are due one after the other
-at the pace at which the whole machine could compute them. So a one-ad request that comes behind
-one of 500 ads is due before all that is left of it; and since what comes later is due later, no
-stream of newcomers starves the 500 either.
+at the pace at which the whole machine could compute them, the first few at once. So a one-ad
+request that comes behind one of 500 ads is due before nearly all that is left of it; and since what
+comes later is due later, no stream of newcomers starves the 500 either.
 """
 
 from __future__ import annotations

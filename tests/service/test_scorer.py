@@ -15,7 +15,7 @@ from service.caching.score_cache import ScoreCache
 from service.caching.token_cache import TokenCache
 from service.domain import Ad, PairStatus, ScoreQuery
 from service.errors import DeadlineExceeded, InferenceFailed, QueueFull
-from service.scorer import REPLY_S, Scorer
+from service.scorer import Scorer
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 from tests.fakes import FakeClock, FakeModel, FakePair, until
 
@@ -70,6 +70,7 @@ class Bench:
             self.clock,
             ScoreCache(cache_bytes, 1, "v1"),
             TextTokens(self.text.tokenize, TokenCache(0, 8)),
+            answer_margin_s=0.01,
         )
 
 
@@ -180,7 +181,7 @@ async def test_the_answer_leaves_a_little_before_the_deadline_to_be_there_in_tim
     bench: Bench,
 ) -> None:
     bench.model.hold()
-    for timeout_s, early_s in ((0.5, REPLY_S), (0.001, 0.00025)):
+    for timeout_s, early_s in ((0.5, 0.01), (0.02, 0.005)):
         task = asyncio.ensure_future(bench.scorer.score(query("1", timeout_s=timeout_s)))
         await until(lambda: bool(bench.clock.timers))
         assert bench.clock.timers[0].when_s == pytest.approx(

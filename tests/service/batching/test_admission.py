@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.batching.admission import Candidate, Refusal, refusal
+from service.batching.admission import Admission, Candidate, Caution, Machine, Verdict, decide
 from service.batching.cost_model import BatchCost
 from service.batching.waiting import WaitingPairs
 
@@ -25,8 +26,9 @@ def asked(
     busy_s: float = 0.0,
     workers: int = 1,
     max_queue_s: float = 1e9,
-) -> Refusal | None:
-    """What is said to a request; every waiting pair takes one second."""
+    caution: float = 1.0,
+) -> Admission | None:
+    """What is said to a refused request; every waiting pair takes one second."""
     n = len(waiting)
     pairs = WaitingPairs(
         length_tokens=np.ones(n),
@@ -36,16 +38,16 @@ def asked(
         deadline_s=np.array([NOW_S + row[0] for row in waiting]),
     )
     candidate = Candidate(work_s, min(work_s, 1.0), NOW_S + deadline_s, priority)
-    return refusal(
+    admission = decide(
         pairs,
         candidate,
         SECOND_EACH,
+        Machine(workers, 8, max_queue_s),
         busy_s=busy_s,
-        workers=workers,
-        max_pairs=8,
-        max_queue_s=max_queue_s,
+        caution=caution,
         now_s=NOW_S,
     )
+    return None if admission.verdict is Verdict.TAKEN else admission
 
 
 def test_a_request_that_can_be_done_in_time_is_taken() -> None:
@@ -55,7 +57,7 @@ def test_a_request_that_can_be_done_in_time_is_taken() -> None:
 def test_a_request_that_would_be_late_is_refused_with_the_time_it_would_take() -> None:
     refused = asked([(3, 0)] * 3, deadline_s=3.9)
     assert refused is not None
-    assert not refused.queue_is_full
+    assert refused.verdict is Verdict.WOULD_BE_LATE
     assert refused.wait_s == 4.0
     assert 0 < refused.retry_after_s < 0.2
 
@@ -88,10 +90,16 @@ def test_no_number_of_workers_makes_one_pair_faster() -> None:
     assert asked([], deadline_s=0.5, workers=100) is not None
 
 
+def test_caution_counts_against_deadlines_and_not_against_the_queue() -> None:
+    assert asked([(7, 0)] * 3, deadline_s=7.9, caution=2.0) is not None
+    assert asked([(7, 0)] * 3, deadline_s=8.1, caution=2.0, max_queue_s=4.5) is None
+    assert asked([(8, 0)] * 4, deadline_s=2.1, caution=2.0) is not None
+
+
 def test_a_queue_of_too_many_seconds_is_full() -> None:
     refused = asked([(99, 0)] * 4, deadline_s=99, max_queue_s=4.5)
     assert refused is not None
-    assert refused.queue_is_full
+    assert refused.verdict is Verdict.QUEUE_FULL
     assert refused.retry_after_s == 0.5
     assert asked([(99, 0)] * 3, deadline_s=99, max_queue_s=4.5) is None
 
@@ -121,3 +129,24 @@ def test_served_by_deadline_nobody_who_was_admitted_in_turn_is_late(
     auctions = sorted(deadline for deadline, priority in admitted if priority == 0)
     ends_s = np.arange(1, len(auctions) + 1) / workers
     assert (ends_s <= np.array(auctions) + 1e-9).all()
+
+
+def test_caution_settles_where_nearly_all_admitted_requests_are_on_time() -> None:
+    caution, rng = Caution(), random.Random(1)  # noqa: S311  # the same requests in every run
+    late = 0
+    for number in range(6000):
+        was_late = rng.uniform(0.8, 1.6) > caution.factor
+        late += number >= 2000 and was_late
+        caution.learn(was_late)
+    assert 1.4 < caution.factor < 2.0
+    assert late / 4000 < 0.01
+
+
+def test_caution_has_a_limit_and_is_forgotten_when_all_are_on_time() -> None:
+    caution = Caution()
+    for _ in range(100):
+        caution.learn(was_late=True)
+    assert caution.factor == Caution.MOST
+    for _ in range(4000):
+        caution.learn(was_late=False)
+    assert caution.factor == Caution.LEAST

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from service.batching.admission import Machine
 from service.batching.batcher import BatchDone, Batcher
 from service.batching.cost_model import BatchCost, CostModel
 from service.batching.pair_job import PairJob, PendingRequest
@@ -185,7 +186,7 @@ async def test_a_request_that_would_be_late_is_refused_before_it_costs_anything(
     with pytest.raises(DeadlineUnreachable):
         auction(bench, [FakePair(100)], deadline_s=bench.clock.now_s() + 0.15)
     assert bench.batcher.queued_pairs == 0
-    auction(bench, [FakePair(100)], deadline_s=bench.clock.now_s() + 0.25)
+    auction(bench, [FakePair(100)], deadline_s=bench.clock.now_s() + 0.35)
     assert bench.batcher.queued_pairs == 1
 
 
@@ -226,7 +227,7 @@ async def test_a_pair_that_runs_already_is_shared_and_not_run_again(bench: Bench
 
 
 async def test_one_ad_behind_500_is_in_the_next_batch(bench: Bench) -> None:
-    bench.batcher._queue._max_queue_s = FAR_S
+    bench.batcher._queue._machine = Machine(1, LIMITS.max_pairs, FAR_S)
     bench.model.hold()
     auction(bench, [FakePair(20)] * 500)
     small = auction(bench, [FakePair(60, logit=7.0)])

@@ -53,9 +53,9 @@ async def test_the_room_is_counted_in_predicted_seconds() -> None:
     add(queue, 3)
     assert queue.wait_s(TENTH_EACH) == pytest.approx(0.3)
     request = PendingRequest(3, 1, 9999.0, Priority.AUCTION)
-    queue.check_room(request, [20, 20], TENTH_EACH, busy_s=0.0, now_s=NOW_S)
+    queue.check_room(request, [20, 20], TENTH_EACH, busy_s=0.0, caution=1.0, now_s=NOW_S)
     with pytest.raises(QueueFull, match="600 ms of work, the limit is 550 ms") as refused:
-        queue.check_room(request, [20, 20, 20], TENTH_EACH, busy_s=0.0, now_s=NOW_S)
+        queue.check_room(request, [20, 20, 20], TENTH_EACH, busy_s=0.0, caution=1.0, now_s=NOW_S)
     assert refused.value.retry_after_s == pytest.approx(0.05)
 
 
@@ -63,13 +63,14 @@ async def test_a_request_that_would_be_late_hears_how_late() -> None:
     queue = a_queue()
     add(queue, 3, deadline_s=NOW_S + 1)
     request = PendingRequest(2, 1, NOW_S + 0.4, Priority.AUCTION)
-    queue.check_room(request, [20], TENTH_EACH, busy_s=0.0, now_s=NOW_S)
+    queue.check_room(request, [20], TENTH_EACH, busy_s=0.0, caution=1.0, now_s=NOW_S)
     with pytest.raises(DeadlineUnreachable, match="2 ads would take 300 ms now; with 200 ms left"):
         queue.check_room(
             PendingRequest(2, 1, NOW_S + 0.2, Priority.AUCTION),
             [20, 20],
             TENTH_EACH,
             busy_s=0.1,
+            caution=1.0,
             now_s=NOW_S,
         )
 
@@ -78,9 +79,18 @@ async def test_a_newcomer_is_served_before_the_rest_of_a_large_request() -> None
     queue = a_queue()
     add(queue, 100)
     take(queue)
-    _, small = add(queue, 1, length_tokens=90, now_s=NOW_S + 0.3)
+    _, small = add(queue, 1, length_tokens=90, now_s=NOW_S + 0.1)  # while the first batch runs
     batch, _ = take(queue, NOW_S + 0.4)
     assert batch == small
+
+
+async def test_small_requests_are_served_one_after_the_other() -> None:
+    queue = a_queue()
+    _, first = add(queue, 4)
+    _, second = add(queue, 4, now_s=NOW_S + 0.1)
+    batch, _ = take(queue, NOW_S + 0.4)
+    assert {id(job) for job in batch[:2]} <= {id(job) for job in first}
+    assert second[0].row != TAKEN
 
 
 async def test_newcomers_do_not_starve_a_large_request() -> None:
