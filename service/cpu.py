@@ -6,6 +6,7 @@ for whole scheduler periods, which is where latency tails come from.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -35,7 +36,9 @@ def give_way() -> None:
     For threads that compute: one that is woken to send an answer that is due need not wait for the
     end of their time slice. They still get all the time that nobody else wants.
     """
-    if hasattr(os, "SCHED_IDLE"):
+    if not hasattr(os, "SCHED_IDLE"):
+        return
+    with contextlib.suppress(OSError):  # a sandbox may forbid it
         os.sched_setscheduler(threading.get_native_id(), os.SCHED_IDLE, os.sched_param(0))
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -37,3 +38,20 @@ def test_a_narrower_affinity_mask_is_obeyed() -> None:
         assert cpu.usable_cores() == 1
     finally:
         os.sched_setaffinity(0, before)
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has this scheduling class")
+def test_a_thread_that_gives_way_changes_nothing_for_the_others() -> None:
+    with ThreadPoolExecutor(1, initializer=cpu.give_way) as executor:
+        assert executor.submit(os.sched_getscheduler, 0).result() == os.SCHED_IDLE
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+def test_a_system_that_does_not_allow_it_is_no_reason_to_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    cpu.give_way()
