@@ -23,9 +23,9 @@ async def call(front: Front, path: str, method: str = "POST") -> tuple[int, byte
     async def send(message: Mapping[str, Any]) -> None:
         sent.append(message)
 
-    scope: dict[str, Any] = {"type": "http", "path": path, "method": method, "headers": [], "query_string": b"",
-             "http_version": "1.1", "scheme": "http", "root_path": "", "server": None,
-             "client": None, "raw_path": path.encode()}  # fmt: skip
+    scope: dict[str, Any] = {"type": "http", "path": path, "raw_path": path.encode()}
+    scope |= {"method": method, "headers": [], "query_string": b"", "http_version": "1.1"}
+    scope |= {"scheme": "http", "root_path": "", "server": None, "client": None}
     await front(scope, receive, send)
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
 
