@@ -38,6 +38,10 @@ DISPATCH_S = 4e-4
 """What a batch costs beside its run: planning it, two changes of thread, handing out its logits."""
 
 
+ABOUT_AS_NEAR = 0.04
+"""Pairs whose lengths differ from the anchor's by less than this share are taken by urgency. Where
+much waits, going by length alone would leave pairs of rare lengths behind for long."""
+
 NO_ROWS = np.empty(0, np.intp)
 
 
@@ -144,19 +148,23 @@ def _scaled(instants_s: Floats) -> Floats:
 
 
 def _neighbours(lengths: Floats, urgency: Floats, anchor: int, n_most: int) -> Rows:
-    """The anchor and the pairs next to it in length; of those of one length the urgent ones.
+    """The anchor and the pairs next to it in length; among those about as near the urgent ones.
 
     Returns:
         At most `n_most` rows, ascending in length; those of one length with the urgent ones nearer
         to the anchor.
     """
     longer_by = lengths - lengths[anchor]
-    distance = np.abs(longer_by) + 0.25 * urgency  # urgency is under 2, lengths are whole
-    distance[anchor] = 0.0
+    distance = np.abs(longer_by)
+    near = np.arange(len(distance))
     if len(distance) > n_most:
-        near = np.argpartition(distance, n_most)[:n_most]
-        return near[np.argsort(np.copysign(distance[near], longer_by[near]))]
-    return np.argsort(np.copysign(distance, longer_by))
+        # Steps of the distance, and within one step urgency (which is under 2).
+        key = np.floor(distance / (ABOUT_AS_NEAR * lengths[anchor])) + 0.5 * urgency
+        key[anchor] = -1.0
+        near = np.argpartition(key, n_most)[:n_most]
+    nearer = distance[near] + 0.25 * urgency[near]  # lengths are whole
+    nearer[near == anchor] = 0.0
+    return near[np.argsort(np.copysign(nearer, longer_by[near]))]
 
 
 def _cheapest(
