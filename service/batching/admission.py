@@ -94,9 +94,9 @@ class Caution:
     Approximation Method".
     """
 
-    LATE_SHARE = 0.005
+    LATE_SHARE = 0.01
     STEP = 0.1
-    FIRST, LEAST, MOST = 1.5, 1.2, 4.0
+    FIRST, LEAST, MOST = 1.5, 1.2, 2.5
 
     def __init__(self) -> None:
         self.factor = self.FIRST
