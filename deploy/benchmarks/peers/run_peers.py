@@ -21,6 +21,7 @@ from deploy.benchmarks.peers.contenders import Contender, adrel, peers
 from deploy.benchmarks.peers.environments import PACKAGES, install, versions
 from deploy.benchmarks.peers.measure import Figures, Load, WrongAnswer, measure, measure_limit
 from deploy.benchmarks.peers.models import ModelFiles, make_models
+from deploy.benchmarks.peers.plain_bundle import make_plain_bundle
 from deploy.benchmarks.peers.report import RowName, as_json, table
 from deploy.benchmarks.server_process import ROOT, NotServing
 
@@ -75,7 +76,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-install", action="store_true", help="the environments are there")
     parser.add_argument("--no-limit", action="store_true", help="leave bare ONNX Runtime out")
     parser.add_argument("--adrel", action="append", default=[], metavar="NAME=BUNDLE")
-    parser.add_argument("--adrel-env", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument(
+        "--adrel-env",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="for adrel; by default its cache is off",
+    )
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=15.0, help="of load, for each server")
     parser.add_argument("--callers", type=int, default=8)
@@ -104,7 +111,11 @@ def _contenders(
     work: Path, files: ModelFiles, names: Sequence[str], arguments: argparse.Namespace
 ) -> list[Contender]:
     found = [one for name in names for one in peers(work, files, name, arguments.all_settings)]
-    environ = dict(pair.split("=", 1) for pair in arguments.adrel_env)
+    environ = dict(pair.split("=", 1) for pair in arguments.adrel_env or ["ADREL_CACHE_BYTES=0"])
+    same_graph = work / "plain_int8_bundle"
+    if not same_graph.exists():
+        make_plain_bundle(work / "fp32", files.int8, same_graph)
+    found.append(adrel("adrel, plain int8", same_graph, environ, files))
     for pair in arguments.adrel:
         name, bundle = pair.split("=", 1)
         found.append(adrel(name, Path(bundle).resolve(), environ, files))
