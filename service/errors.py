@@ -136,8 +136,8 @@ class DeadlineUnreachable(Overloaded):
 
     def __init__(self, n_ads: int, wait_s: float, timeout_s: float, retry_after_s: float) -> None:
         super().__init__(
-            f"{n_ads} ads would take {wait_s * 1000:.0f} ms now; with "
-            f"{timeout_s * 1000:.0f} ms left they or what was admitted before would be late; "
+            f"{n_ads} ads would take {wait_s * 1000:.0f} ms or more now; with "
+            f"{timeout_s * 1000:.4g} ms left they or what was admitted before would be late; "
             "allow more time, send fewer ads, or try again later",
             wait_s,
             retry_after_s,

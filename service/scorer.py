@@ -19,6 +19,7 @@ from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, Sta
 from service.errors import DeadlineExceeded, InferenceFailed, NotReady, ServiceError
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 
+AD_MARGIN_S = 2e-5  # to put one ad into the answer
 MARGIN_SHARE = 0.25  # the most of a short timeout that is given up for the margin
 
 SCORED = (PairStatus.OK, PairStatus.CACHED)
@@ -138,7 +139,8 @@ class Scorer(Generic[P]):
         texts = [self._text.ad_text(ad) for ad in query.ads]
         keys = self._scores.keys(query.query, texts)
         found, logits, truncated = self._scores.lookup(keys)
-        margin_s = min(self._answer_margin_s, MARGIN_SHARE * query.timeout_s)
+        margin_s = self._answer_margin_s + AD_MARGIN_S * len(texts)
+        margin_s = min(margin_s, MARGIN_SHARE * query.timeout_s)
         answer_s = accepted_s + query.timeout_s - margin_s
         pending = PendingRequest(len(texts), self._text.n_logits, answer_s, query.priority)
         missing = []
@@ -165,15 +167,15 @@ class Scorer(Generic[P]):
         pending = prepared.pending
         timer = None
         try:
-            shared, new = self._share(prepared)
+            timer = self._clock.call_at(pending.deadline_s, pending.close)
+            new = self._share(prepared)
             if sum(len(prepared.texts[indices[0]]) for indices in new.values()) > INLINE_MAX_CHARS:
                 # Before much is spent on the texts: is there room if they are all short?
                 self._batcher.check_room(pending, [1] * len(new))
-            timer = self._clock.call_at(pending.deadline_s, pending.close)
             jobs = await self._jobs(prepared, new)
             encoded_s = self._clock.now_s()
             if not pending.closed:
-                self._submit(pending, shared, jobs)
+                self._submit(pending, jobs)
             await pending.done
         finally:
             if timer is not None:
@@ -224,11 +226,11 @@ class Scorer(Generic[P]):
         )
         return ScoreAnswer(query.request_id, ads, times)
 
-    def _share(self, prepared: Prepared) -> tuple[list[PairJob[P]], dict[bytes, list[int]]]:
-        """Subscribe to the missing pairs that somebody else has asked for already.
+    def _share(self, prepared: Prepared) -> dict[bytes, list[int]]:
+        """Have the missing pairs that somebody else has asked for already, at once.
 
         Returns:
-            Their jobs; the indices of all other missing pairs by key.
+            The indices of all other missing pairs by key.
         """
         shared: dict[bytes, PairJob[P]] = {}
         new: dict[bytes, list[int]] = {}
@@ -242,7 +244,9 @@ class Scorer(Generic[P]):
                 shared[key] = job
                 self.joined_pairs += 1
                 self._subscribe(job, prepared, [index])
-        return list(shared.values()), new
+        if shared:
+            self._batcher.submit(prepared.pending, list(shared.values()))
+        return new
 
     async def _jobs(
         self, prepared: Prepared, new: dict[bytes, list[int]]
@@ -270,13 +274,10 @@ class Scorer(Generic[P]):
             job.subscribe(prepared.pending, index)
             prepared.truncated[index] = job.encoded.truncated
 
-    def _submit(
-        self,
-        pending: PendingRequest,
-        shared: Sequence[PairJob[P]],
-        jobs: dict[bytes, PairJob[P]],
-    ) -> None:
-        unsettled = [job for job in (*shared, *jobs.values()) if not job.settled]
+    def _submit(self, pending: PendingRequest, jobs: dict[bytes, PairJob[P]]) -> None:
+        unsettled = [job for job in jobs.values() if not job.settled]
+        if not unsettled:
+            return
         self._in_flight.update(jobs)
         try:
             self._batcher.submit(pending, unsettled)

@@ -164,7 +164,7 @@ def _timeout_s(request: Request, body: ScoreRequest, limits: RequestLimits) -> f
         raise TooManyAds(len(body.ads), limits.max_ads)
     field, timeout_ms = "timeout_ms", body.timeout_ms
     if timeout_ms is None and TIMEOUT_HEADER in request.headers:
-        field, text = TIMEOUT_HEADER, request.headers[TIMEOUT_HEADER]
+        field, text = TIMEOUT_HEADER, request.headers[TIMEOUT_HEADER].strip()
         timeout_ms = float(text) if TIMEOUT_PATTERN.fullmatch(text) else 0.0
         if timeout_ms <= 0:
             raise _invalid(field, f"must be a number of milliseconds over 0, got {text[:50]!r}")
@@ -172,7 +172,7 @@ def _timeout_s(request: Request, body: ScoreRequest, limits: RequestLimits) -> f
         return limits.default_timeout_s
     limit_ms = limits.max_timeout_s * 1000
     if timeout_ms > limit_ms:
-        raise _invalid(field, f"got {timeout_ms:g}, the limit is {limit_ms:g}")
+        raise _invalid(field, f"got {timeout_ms:.12g}, the limit is {limit_ms:g}")
     return timeout_ms / 1000
 
 

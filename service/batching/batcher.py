@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from service.batching.admission import Caution
 from service.batching.cost_model import CostModel
-from service.batching.pair_job import NEVER_QUEUED, E, PairJob, PendingRequest
+from service.batching.pair_job import E, PairJob, PendingRequest
 from service.batching.pair_queue import PairQueue
 from service.batching.planner import BatchLimits, fair_batch_pairs
 from service.clock import Clock
-from service.domain import PairStatus
+from service.domain import PairStatus, Priority
 from service.errors import NotReady
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ class Batcher(Generic[E]):
         self._queue: PairQueue[E] = PairQueue(limits, workers=workers, max_queue_s=max_queue_s)
         self._cost_model = cost_model
         self._running: list[_Batch[E]] = []
-        self._caution = Caution()
+        self._caution = {priority: Caution() for priority in Priority}
         self._clock = clock
         self._on_batch = on_batch
         self._limits = limits
@@ -155,8 +155,8 @@ class Batcher(Generic[E]):
         Args:
             request: Its `done` future ends with its last pair or when it is closed; a request
                 that is closed before takes with it what nobody else waits for.
-            jobs: Each once; each has the request among its subscribers. Jobs of earlier requests
-                that wait or run are shared.
+            jobs: At least one, each once; each has the request among its subscribers. Jobs of
+                earlier requests that wait or run are shared.
 
         Raises:
             QueueFull: No room for all new jobs; none was admitted.
@@ -165,14 +165,15 @@ class Batcher(Generic[E]):
         """
         loop = asyncio.get_running_loop()
         with self._lock:
-            now_s = self._clock.now_s()
-            lengths = [job.encoded.length_tokens for job in jobs if job.row == NEVER_QUEUED]
-            machine_is_idle = self._is_idle()
+            lengths = self._queue.new_work(request, jobs)
+            was_idle = self._is_idle()
             if lengths:
                 self._check_room(request, lengths)
-            self._queue.add(request, jobs, self._cost_model.cost, now_s)
+            self._queue.add(request, jobs, self._cost_model.cost)
             started, doomed = self._batches_for_idle_workers()
-        request.on_closed = functools.partial(self._ended, request, jobs, not machine_is_idle)
+        request.jobs += jobs
+        request.was_predicted |= bool(lengths) and not was_idle
+        request.on_closed = functools.partial(self._ended, request)
         for job in doomed:
             job.settle(PairStatus.DEADLINE, None)
         for batch in started:
@@ -219,7 +220,7 @@ class Batcher(Generic[E]):
             lengths,
             self._cost_model.cost,
             busy_s=sum(max(0.0, seconds) for seconds in left_s),
-            caution=self._caution.factor,
+            caution=self._caution[request.priority].factor,
             now_s=now_s,
         )
 
@@ -311,20 +312,13 @@ class Batcher(Generic[E]):
         finally:
             self._note_if_drained()
 
-    def _ended(
-        self,
-        request: PendingRequest,
-        jobs: Sequence[PairJob[E]],
-        was_predicted: bool,
-    ) -> None:
+    def _ended(self, request: PendingRequest) -> None:
         """Learn from a request that has ended, and drop what nobody waits for any more."""
-        reached_deadline = self._clock.now_s() >= request.deadline_s
-        if was_predicted and (request.complete or reached_deadline):
-            self._caution.learn(was_late=not request.complete)
-        if request.complete:
-            return
+        left_on_its_own = request.done.cancelled() or request.was_cut_off
+        if request.was_predicted and not left_on_its_own:
+            self._caution[request.priority].learn(was_late=request.is_late)
         with self._lock:
-            dropped = self._queue.drop_unwanted(jobs)
+            dropped = self._queue.release(request.jobs)
         for job in dropped:
             job.settle(PairStatus.DEADLINE, None)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,8 @@ class PendingRequest:
         started_s: When its first batch started; None before.
         was_cut_off: The service stopped before every pair had an outcome.
         on_closed: Told once that the request has ended.
+        jobs: What was queued for it.
+        was_predicted: It was admitted because it was predicted to be on time.
     """
 
     def __init__(self, n_pairs: int, n_logits: int, deadline_s: float, priority: Priority) -> None:
@@ -63,12 +65,14 @@ class PendingRequest:
         self.started_s: float | None = None
         self.was_cut_off = False
         self.on_closed: Callable[[], None] | None = None
+        self.jobs: list[PairJob[Any]] = []
+        self.was_predicted = False
         self._unsettled_pairs = n_pairs
 
     @property
-    def complete(self) -> bool:
-        """Every pair has an outcome."""
-        return self._unsettled_pairs == 0
+    def is_late(self) -> bool:
+        """Some pair got no score because there was no time for it."""
+        return PairStatus.DEADLINE in self.statuses
 
     @property
     def closed(self) -> bool:
@@ -101,6 +105,14 @@ class PendingRequest:
             self.close()
 
 
+class Claim(NamedTuple):
+    """What one request wants of a pair: when its turn is, and by when the rest has to start."""
+
+    request: PendingRequest
+    turn: float
+    latest_start_s: float
+
+
 class PairJob(Generic[E]):
     """One pair that is to be computed once, for everyone who asked for it.
 
@@ -108,9 +120,10 @@ class PairJob(Generic[E]):
         encoded: The pair.
         row: Its row among the waiting pairs; `NEVER_QUEUED` before, `TAKEN` after.
         settled: Its outcome is known.
+        claims: Of each request that queued it; the queue's.
     """
 
-    __slots__ = ("_on_settled", "_subscribers", "encoded", "row", "settled")
+    __slots__ = ("_on_settled", "_subscribers", "claims", "encoded", "row", "settled")
 
     def __init__(
         self, encoded: E, on_settled: Callable[[Logits | None], None] | None = None
@@ -124,12 +137,18 @@ class PairJob(Generic[E]):
         self.encoded = encoded
         self.row = NEVER_QUEUED
         self.settled = False
+        self.claims: list[Claim] = []
         self._on_settled = on_settled
         self._subscribers: list[tuple[PendingRequest, int]] = []
 
     def subscribe(self, request: PendingRequest, index: int) -> None:
         """Settle pair `index` of `request` too when the outcome is known."""
         self._subscribers.append((request, index))
+
+    def forget_closed(self) -> None:
+        """Drop the requests that wait no more."""
+        self._subscribers = [one for one in self._subscribers if not one[0].closed]
+        self.claims = [claim for claim in self.claims if not claim.request.closed]
 
     @property
     def n_wanted(self) -> int:

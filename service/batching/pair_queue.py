@@ -1,11 +1,12 @@
 """What waits to be computed, with the admission before it and the planner behind.
 
 Guarded by the batcher's lock. The mutable state is the table of waiting pairs and the list of
-their jobs, row by row the same.
+their jobs, row by row the same; which request each was queued by; and the virtual time.
 """
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Generic
@@ -14,15 +15,17 @@ import numpy as np
 
 from service.batching.admission import Candidate, Machine, Verdict, decide
 from service.batching.cost_model import BatchCost
-from service.batching.pair_job import NEVER_QUEUED, TAKEN, E, PairJob, PendingRequest
+from service.batching.pair_job import NEVER_QUEUED, TAKEN, Claim, E, PairJob, PendingRequest
 from service.batching.planner import BatchLimits, plan_batch
 from service.batching.waiting import PairTable, WaitingPairs
 from service.errors import DeadlineUnreachable, QueueFull
 
-HEAD_START_BATCHES = 0.5
-"""What a request can have done in the time of so many full batches is due when it comes. So small
-requests are served one after the other, which ends each sooner than all at once, and only large
-ones take turns. With more than 1 a small request could wait longer than two batches."""
+SMALL_REQUEST_BATCHES = 2
+"""A request that the machine could do in the time of so many full batches is small. Small ones are
+served one after the other, which ends each sooner than all at once; larger ones take turns."""
+
+ARRIVAL = 1e-9
+"""Virtual seconds between two requests that come at the same virtual time."""
 
 
 class PairQueue(Generic[E]):
@@ -33,6 +36,9 @@ class PairQueue(Generic[E]):
         self._machine = Machine(workers, limits.max_pairs, max_queue_s)
         self._table = PairTable()
         self._jobs: list[PairJob[E]] = []
+        self._virtual_s = 0.0
+        self._owner: dict[int, PendingRequest] = {}  # by id of the job
+        self._waiting_of: collections.Counter[PendingRequest] = collections.Counter()
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -89,29 +95,41 @@ class PairQueue(Generic[E]):
             left_s = request.deadline_s - now_s
             raise DeadlineUnreachable(len(request.statuses), wait_s, left_s, retry_s)
 
-    def add(
-        self, request: PendingRequest, jobs: Sequence[PairJob[E]], cost: BatchCost, now_s: float
-    ) -> None:
-        """Queue a request's jobs, and hasten those that wait already for another one.
+    def new_work(self, request: PendingRequest, jobs: Sequence[PairJob[E]]) -> list[int]:
+        """Lengths of the jobs that a request would add, or would bring forward from others."""
+        table, lengths = self._table.columns(), []
+        for job in jobs:
+            sooner = job.row >= 0 and (
+                table.priority[job.row] > request.priority
+                or table.deadline_s[job.row] > request.deadline_s
+            )
+            if sooner or job.row == NEVER_QUEUED:
+                lengths.append(job.encoded.length_tokens)
+        return lengths
+
+    def add(self, request: PendingRequest, jobs: Sequence[PairJob[E]], cost: BatchCost) -> None:
+        """Queue a request's jobs, and let those that wait for another one serve it too.
 
         Args:
             request: The request; each job has it among its subscribers.
-            jobs: New ones, waiting ones and running ones, each once.
+            jobs: New ones, waiting ones and running ones, each once; at least one.
             cost: Predicts.
-            now_s: Monotonic seconds.
         """
         longest_first = sorted(jobs, key=lambda job: -job.encoded.length_tokens)
-        columns = self._schedule(request, longest_first, cost, now_s)
-        rows = np.array([job.row for job in longest_first])
-        if rows.max(initial=NEVER_QUEUED) > NEVER_QUEUED:
-            waiting = np.flatnonzero(rows >= 0)
-            self._table.hasten(rows[waiting], columns.rows(waiting))
-            new = np.flatnonzero(rows == NEVER_QUEUED)
-            longest_first, columns = [longest_first[place] for place in new], columns.rows(new)
-        for row, job in enumerate(longest_first, start=len(self._jobs)):
-            job.row = row
-        self._jobs.extend(longest_first)
-        self._table.append(columns)
+        columns = self._schedule(request, longest_first, cost)
+        claims = zip(longest_first, columns.turn.tolist(), columns.latest_start_s.tolist(),
+                     strict=True)  # fmt: skip
+        for job, turn, latest_start_s in claims:
+            job.claims.append(Claim(request, turn, latest_start_s))
+            if job.row >= 0:
+                self._merge_claims(job)
+        new = [place for place, job in enumerate(longest_first) if job.row == NEVER_QUEUED]
+        for row, place in enumerate(new, start=len(self._jobs)):
+            longest_first[place].row = row
+        self._jobs += [longest_first[place] for place in new]
+        self._table.append(columns.rows(np.array(new, np.intp)))
+        self._waiting_of[request] += len(new)
+        self._owner.update((id(longest_first[place]), request) for place in new)
 
     def take(
         self, cost: BatchCost, now_s: float, max_pairs: int
@@ -125,19 +143,29 @@ class PairQueue(Generic[E]):
         plan = plan_batch(self._table.columns(), limits, cost, now_s)
         batch = [self._jobs[row] for row in plan.batch.tolist()]
         doomed = [self._jobs[row] for row in plan.doomed.tolist()]
+        lengths = np.array([job.encoded.length_tokens for job in batch], dtype=np.float64)
+        done_s = float(cost.share_s(lengths, self._limits.max_pairs).sum())
+        self._virtual_s += done_s / self._machine.workers / max(1, len(self._waiting_of))
         for job in (*batch, *doomed):
             self._remove(job)
         return batch, doomed
 
-    def drop_unwanted(self, jobs: Sequence[PairJob[E]]) -> list[PairJob[E]]:
-        """Take out those of `jobs` that wait and that nobody waits for.
+    def release(self, jobs: Sequence[PairJob[E]]) -> list[PairJob[E]]:
+        """A request that wanted `jobs` has ended: what waits is as urgent as its other requests.
 
         Returns:
-            What was taken out.
+            Those that nobody wants any more, taken out.
         """
-        dropped = [job for job in jobs if job.row >= 0 and job.n_wanted == 0]
-        for job in dropped:
-            self._remove(job)
+        dropped = []
+        for job in jobs:
+            if job.row < 0:
+                continue
+            job.forget_closed()
+            if job.n_wanted == 0:
+                self._remove(job)
+                dropped.append(job)
+            elif job.claims:
+                self._merge_claims(job)
         return dropped
 
     def clear(self) -> list[PairJob[E]]:
@@ -148,21 +176,35 @@ class PairQueue(Generic[E]):
         return jobs
 
     def _schedule(
-        self, request: PendingRequest, jobs: Sequence[PairJob[E]], cost: BatchCost, now_s: float
+        self, request: PendingRequest, jobs: Sequence[PairJob[E]], cost: BatchCost
     ) -> WaitingPairs:
         """The columns of a request's jobs, in the order in which they are to start."""
         n = len(jobs)
         lengths = np.fromiter((job.encoded.length_tokens for job in jobs), np.float64, n)
         pace_s = cost.share_s(lengths, self._limits.max_pairs) / self._machine.workers
-        head_start_s = HEAD_START_BATCHES * cost.batch_s(self._limits.max_pairs, float(lengths[0]))
-        passed_s = np.cumsum(pace_s) - pace_s  # until each one's turn, if it had the machine
-        rest_s = np.maximum(pace_s.sum() - passed_s, cost.batch_s(1, lengths))
+        passed_s = np.cumsum(pace_s) - pace_s  # until each one starts, if it had the machine
+        total_s = float(pace_s.sum())
+        full_batch_s = cost.batch_s(self._limits.max_pairs, float(lengths[0]))
+        is_small = total_s <= SMALL_REQUEST_BATCHES * full_batch_s
+        self._virtual_s += ARRIVAL
         return WaitingPairs(
             length_tokens=lengths,
             priority=np.full(n, float(request.priority)),
-            due_s=now_s + np.maximum(0.0, passed_s - head_start_s),
-            latest_start_s=request.deadline_s - rest_s,
+            turn=self._virtual_s + (np.zeros(n) if is_small else passed_s + pace_s),
+            latest_start_s=request.deadline_s
+            - np.maximum(total_s - passed_s, cost.batch_s(1, lengths)),
             deadline_s=np.full(n, request.deadline_s),
+        )
+
+    def _merge_claims(self, job: PairJob[E]) -> None:
+        """As urgent as the most urgent of its requests, as patient as the most patient."""
+        requests = [claim.request for claim in job.claims]
+        self._table.change(
+            job.row,
+            priority=min(request.priority for request in requests),
+            turn=min(claim.turn for claim in job.claims),
+            latest_start_s=min(claim.latest_start_s for claim in job.claims),
+            deadline_s=max(request.deadline_s for request in requests),
         )
 
     def _remove(self, job: PairJob[E]) -> None:
@@ -173,3 +215,7 @@ class PairQueue(Generic[E]):
             self._jobs[row] = last
             last.row = row
         job.row = TAKEN
+        owner = self._owner.pop(id(job))
+        self._waiting_of[owner] -= 1
+        if self._waiting_of[owner] == 0:
+            del self._waiting_of[owner]

@@ -8,16 +8,17 @@ pair must not wait; length says which others may come along for almost nothing. 
    leave without a cost.
 2. The *anchor* is the most urgent pair of the first priority class that waits. Where requests have
    little slack left (their latest start comes within the next batches), the least slack is the
-   most urgent. Otherwise the earliest virtual due time is.
+   most urgent. Otherwise the earliest turn is.
 3. The batch is the anchor with some of its neighbours in length, of its class: of all such
    batches that stay within the limits, and are predicted to end before the deadline of each pair
    in them, the one that takes the least time for a token. So how much padding is worth how full a
    batch is a matter of what runs cost here, on a CPU core or on a GPU.
 
-Virtual due times make a large request share. Its pairs, longest first, are due one after the other
-at the pace at which the whole machine could compute them, the first few at once. So a one-ad
-request that comes behind one of 500 ads is due before nearly all that is left of it; and since what
-comes later is due later, no stream of newcomers starves the 500 either.
+Turns are in virtual time (weighted fair queueing; Demers, Keshav & Shenker 1989): it passes by the
+work that is done, divided among the requests that wait. A small request's turn is when it comes.
+The pairs of a large one, longest first, have theirs one after the other, as if it had its part of
+the machine to itself. So a one-ad request does not wait for the 500 ads of another one, or of
+several; and since virtual time never stands still, no stream of newcomers starves the 500 either.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ DISPATCH_S = 4e-4
 ABOUT_AS_NEAR = 0.04
 """Pairs whose lengths differ from the anchor's by less than this share are taken by urgency. Where
 much waits, going by length alone would leave pairs of rare lengths behind for long."""
+
+RESERVE = 1.2
+"""A batch has to end so much sooner than predicted to suit a deadline: one pair too many would cost
+all others theirs."""
 
 NO_ROWS = np.empty(0, np.intp)
 
@@ -132,8 +137,8 @@ def plan_batch(
 
 
 def _urgency(waiting: WaitingPairs, critical_before_s: float) -> Floats:
-    """(n,) in [0, 2), the most urgent first: those short of slack by slack, others by due time."""
-    by_turn = _scaled(waiting.due_s)
+    """(n,) in [0, 2), the most urgent first: those short of slack by slack, others by turn."""
+    by_turn = _scaled(waiting.turn)
     if waiting.latest_start_s.min() >= critical_before_s:
         return by_turn
     critical = waiting.latest_start_s < critical_before_s
@@ -197,7 +202,7 @@ def _cheapest(
         allowed = (
             padded <= limits.max_padded_tokens
             and padded - tokens <= limits.max_padding_ratio * padded
-            and batch_s <= until_s
+            and (n_pairs == 1 or batch_s * RESERVE <= until_s)
         )
         return (batch_s + DISPATCH_S) / tokens if allowed else math.inf
 

@@ -23,14 +23,14 @@ class WaitingPairs(NamedTuple):
     Attributes:
         length_tokens: (n,) tokens before padding.
         priority: (n,) scheduling class; the smaller number first.
-        due_s: (n,) virtual instant at which the pair's turn comes; fair between requests.
+        turn: (n,) virtual time at which the pair's turn comes; fair between requests.
         latest_start_s: (n,) instant by which the rest of its request has to start.
         deadline_s: (n,) instant after which a score is of no use.
     """
 
     length_tokens: Floats
     priority: Floats
-    due_s: Floats
+    turn: Floats
     latest_start_s: Floats
     deadline_s: Floats
 
@@ -63,13 +63,11 @@ class PairTable:
         self._table[:, self._n : end] = pairs
         self._n = end
 
-    def hasten(self, rows: Rows, pairs: WaitingPairs) -> None:
-        """Let pairs serve a second request: each as urgent as either, as patient as either."""
-        table = self._table
-        table[1:4, rows] = np.minimum(
-            table[1:4, rows], (pairs.priority, pairs.due_s, pairs.latest_start_s)
-        )
-        table[4, rows] = np.maximum(table[4, rows], pairs.deadline_s)
+    def change(
+        self, row: int, *, priority: float, turn: float, latest_start_s: float, deadline_s: float
+    ) -> None:
+        """Give a waiting pair another urgency."""
+        self._table[1:, row] = (priority, turn, latest_start_s, deadline_s)
 
     def remove(self, row: int) -> int:
         """Take a row out.

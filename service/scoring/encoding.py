@@ -17,6 +17,9 @@ from tokenizers import Tokenizer
 
 from service.scoring.word_pieces import word_pieces
 
+CHARS_A_TOKEN = 24  # more than any text of words has
+BOUNDARY_TOKENS = 128  # the last word of a beginning may have been cut: it has no more pieces
+
 Ids = NDArray[np.int64]
 TextIds = NDArray[np.int32]
 
@@ -163,14 +166,26 @@ class PairEncoder:
         return [self.join(query_ids, ad_ids) for ad_ids in ads_ids]
 
     def tokenize(self, texts: Sequence[str]) -> list[TextIds]:
-        """The token ids of each text by itself, without special tokens. Thread-safe."""
+        """The token ids of each text by itself, without special tokens. Thread-safe.
+
+        Of a text much longer than the model reads only a beginning is tokenized, which has more
+        tokens than are kept; so the pair is the same as if all were.
+        """
+        enough = self.max_length_tokens + BOUNDARY_TOKENS
+        limit_chars = CHARS_A_TOKEN * enough
+        made = self._cut([text[:limit_chars] for text in texts])
+        for index, text in enumerate(texts):
+            if len(text) > limit_chars and len(made[index]) < enough:  # white space, or odd words
+                [made[index]] = self._cut([text])
+        return made
+
+    def _cut(self, texts: Sequence[str]) -> list[TextIds]:
         words = self._words
-        known = [None if words is None else words.ids(text) for text in texts]
+        known = words.ids(texts) if words else [None] * len(texts)
         unknown = [text for text, ids in zip(texts, known, strict=True) if ids is None]
         # In one call: only the batch call lets go of the interpreter lock.
-        encodings = self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False)
-        cut = iter(encodings)
-        return [np.array(next(cut).ids if ids is None else ids, np.int32) for ids in known]
+        encodings = iter(self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False))
+        return [np.array(next(encodings).ids if ids is None else ids, np.int32) for ids in known]
 
     def join(self, query_ids: TextIds, ad_ids: TextIds) -> EncodedPair:
         """One pair from the token ids of its two sides, cut to the model's longest."""

@@ -10,52 +10,87 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tokenizers import Tokenizer
 
-MAX_WORDS = 100_000
-"""Words remembered, the vocabulary's own among them; about 15 MB. Others are cut every time."""
+RECENT_WORDS = 20_000
+"""Words beside the vocabulary that are remembered at least; at most twice as many, some 10 MB."""
 
 MAX_WORD_CHARS = 40
+MAX_TEXT_CHARS = 2_000  # longer texts are the library's, which lets go of the interpreter lock
+
+MAX_NEW_WORDS = 50
+"""Texts with more unseen words between them are the library's: it cuts them faster as they are."""
 
 CASED = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9 ]")
 UNCASED = re.compile(r"[a-z0-9]+|[^a-z0-9 ]")
 
 
 class WordPieces:
-    """Token ids of printable ASCII texts, from the pieces of their words."""
+    """Token ids of printable ASCII texts, from the pieces of their words.
 
-    def __init__(self, cut: Callable[[str], list[int]], words: dict[str, list[int]], *,
-                 lowercase: bool) -> None:  # fmt: skip
+    Words that were seen lately are kept in two generations: when the younger is full the older is
+    dropped. So no flood of odd words can fill the memory for good.
+    """
+
+    def __init__(
+        self,
+        cut: Callable[[list[str]], list[list[int]]],
+        vocabulary: dict[str, list[int]],
+        *,
+        lowercase: bool,
+    ) -> None:
         """Remember.
 
         Args:
-            cut: The library's ids of a text.
-            words: What is known already.
+            cut: The library's ids of each of some texts.
+            vocabulary: Words that are known for good.
             lowercase: The tokenizer makes no difference of case.
         """
         self._cut = cut
-        self._words = words
+        self._vocabulary = vocabulary
+        self._younger: dict[str, list[int]] = {}
+        self._older: dict[str, list[int]] = {}
         self._lowercase = lowercase
         self._split = (UNCASED if lowercase else CASED).findall
 
-    def ids(self, text: str) -> list[int] | None:
-        """The ids of a text; None where it is not printable ASCII."""
-        if not (text.isascii() and text.isprintable()):
-            return None
-        ids: list[int] = []
-        known = self._words
-        for word in self._split(text.lower() if self._lowercase else text):
-            pieces = known.get(word)
-            ids += self._pieces(word) if pieces is None else pieces
-        return ids
+    def ids(self, texts: Sequence[str]) -> list[list[int] | None]:
+        """The ids of each text; None for those that are better left to the library."""
+        split = [self._words(text) for text in texts]
+        new: set[str] = set()
+        for words in split:
+            new.update(word for word in words or () if self._known(word) is None)
+        if len(new) > MAX_NEW_WORDS:
+            split = [None if words and new.intersection(words) else words for words in split]
+        elif new:
+            self._learn(list(new))
+        return [None if words is None else self._joined(words) for words in split]
 
-    def _pieces(self, word: str) -> list[int]:
-        pieces = self._cut(word)
-        if len(word) <= MAX_WORD_CHARS and len(self._words) < MAX_WORDS:
-            self._words[word] = pieces
+    def _words(self, text: str) -> list[str] | None:
+        if len(text) > MAX_TEXT_CHARS or not (text.isascii() and text.isprintable()):
+            return None
+        words: list[str] = self._split(text.lower() if self._lowercase else text)
+        return words if len(max(words, key=len, default="")) <= MAX_WORD_CHARS else None
+
+    def _known(self, word: str) -> list[int] | None:
+        pieces = self._vocabulary.get(word) or self._younger.get(word)
+        if pieces is None:
+            pieces = self._older.get(word)
+            if pieces is not None:
+                self._younger[word] = pieces  # used: it stays for another generation
         return pieces
+
+    def _learn(self, words: list[str]) -> None:
+        if len(self._younger) >= RECENT_WORDS:
+            self._older, self._younger = self._younger, {}
+        self._younger.update(zip(words, self._cut(words), strict=True))
+
+    def _joined(self, words: list[str]) -> list[int]:
+        ids: list[int] = []
+        for word in words:
+            ids += self._known(word) or ()
+        return ids
 
 
 def word_pieces(tokenizer: Tokenizer) -> WordPieces | None:
@@ -81,7 +116,8 @@ def word_pieces(tokenizer: Tokenizer) -> WordPieces | None:
         if is_word(word) and word.isascii() and len(word) <= longest
     }
 
-    def cut(word: str) -> list[int]:
-        return list(tokenizer.encode(word, add_special_tokens=False).ids)
+    def cut(words: list[str]) -> list[list[int]]:
+        encodings = tokenizer.encode_batch_fast(words, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
 
     return WordPieces(cut, words, lowercase=lowercase)

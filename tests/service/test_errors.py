@@ -26,7 +26,7 @@ def test_messages_name_both_numbers() -> None:
     assert "512" in str(errors.TooManyAds(900, 512))
     assert "30 ms" in errors.DeadlineExceeded(0.03, 20).message
     assert "hold 5100 ms of work, the limit is 5000 ms" in errors.QueueFull(5.1, 5, 0.1).message
-    assert "20 ads would take 80 ms now; with 30 ms left" in (
+    assert "20 ads would take 80 ms or more now; with 30 ms left" in (
         errors.DeadlineUnreachable(20, 0.08, 0.03, 0.05).message
     )
 

@@ -68,3 +68,16 @@ async def test_long_texts_that_nobody_waits_for_any_more_are_given_up() -> None:
     gone.set_result(None)
     assert await task is None
     lengths.gate.set()
+
+
+async def test_long_requests_take_turns_in_the_thread() -> None:
+    lengths = Lengths()
+    lengths.gate.clear()
+    tokens = TextTokens(lengths, TokenCache(0, 8))
+    large = asyncio.ensure_future(tokens.of([LONG] * 5, never()))
+    await asyncio.sleep(0)
+    small = asyncio.ensure_future(tokens.of(["small", LONG], never()))
+    await asyncio.sleep(0)
+    lengths.gate.set()
+    await asyncio.gather(large, small)
+    assert lengths.asked.index(["small"]) < 3

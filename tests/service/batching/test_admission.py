@@ -33,7 +33,7 @@ def asked(
     pairs = WaitingPairs(
         length_tokens=np.ones(n),
         priority=np.array([row[1] for row in waiting], dtype=np.float64),
-        due_s=np.zeros(n),
+        turn=np.zeros(n),
         latest_start_s=np.zeros(n),
         deadline_s=np.array([NOW_S + row[0] for row in waiting]),
     )

@@ -44,8 +44,8 @@ async def test_the_end_of_a_request_is_told_once() -> None:
     for request in (early, complete, early, complete):
         request.close()
     assert told == ["complete", "early"]
-    assert complete.complete
-    assert not early.complete
+    assert early.is_late
+    assert not complete.is_late
 
 
 async def test_one_computation_settles_everyone_who_asked_for_the_pair() -> None:

@@ -32,13 +32,12 @@ def add(
     deadline_s: float = 9999.0,
     priority: Priority = Priority.AUCTION,
     shared: Sequence[PairJob[FakePair]] = (),
-    now_s: float = NOW_S,
 ) -> tuple[PendingRequest, list[PairJob[FakePair]]]:
     request = PendingRequest(n_pairs + len(shared), 1, deadline_s, priority)
     new: list[PairJob[FakePair]] = [PairJob(FakePair(length_tokens)) for _ in range(n_pairs)]
     for index, job in enumerate([*new, *shared]):
         job.subscribe(request, index)
-    queue.add(request, [*new, *shared], TENTH_EACH, now_s)
+    queue.add(request, [*new, *shared], TENTH_EACH)
     return request, new
 
 
@@ -64,7 +63,7 @@ async def test_a_request_that_would_be_late_hears_how_late() -> None:
     add(queue, 3, deadline_s=NOW_S + 1)
     request = PendingRequest(2, 1, NOW_S + 0.4, Priority.AUCTION)
     queue.check_room(request, [20], TENTH_EACH, busy_s=0.0, caution=1.0, now_s=NOW_S)
-    with pytest.raises(DeadlineUnreachable, match="2 ads would take 300 ms now; with 200 ms left"):
+    with pytest.raises(DeadlineUnreachable, match="take 300 ms or more now; with 200 ms left"):
         queue.check_room(
             PendingRequest(2, 1, NOW_S + 0.2, Priority.AUCTION),
             [20, 20],
@@ -75,22 +74,39 @@ async def test_a_request_that_would_be_late_hears_how_late() -> None:
         )
 
 
-async def test_a_newcomer_is_served_before_the_rest_of_a_large_request() -> None:
+@pytest.mark.parametrize("n_large", [1, 4])
+async def test_a_newcomer_does_not_wait_for_large_requests(n_large: int) -> None:
     queue = a_queue()
-    add(queue, 100)
-    take(queue)
-    _, small = add(queue, 1, length_tokens=90, now_s=NOW_S + 0.1)  # while the first batch runs
-    batch, _ = take(queue, NOW_S + 0.4)
-    assert batch == small
+    for _ in range(n_large):
+        add(queue, 100)
+    for _ in range(n_large):
+        take(queue)  # each has begun
+    for _ in range(5):
+        take(queue)
+        _, small = add(queue, 1, length_tokens=5)
+        batch, _ = take(queue)
+        assert batch == small
 
 
 async def test_small_requests_are_served_one_after_the_other() -> None:
     queue = a_queue()
-    _, first = add(queue, 4)
-    _, second = add(queue, 4, now_s=NOW_S + 0.1)
-    batch, _ = take(queue, NOW_S + 0.4)
-    assert {id(job) for job in batch[:2]} <= {id(job) for job in first}
-    assert second[0].row != TAKEN
+    _, first = add(queue, 6)
+    add(queue, 6)
+    batch, _ = take(queue)
+    assert {id(job) for job in batch} <= {id(job) for job in first}
+    batch, _ = take(queue)
+    assert {id(job) for job in first} - {id(job) for job in batch} != {id(job) for job in first}
+    assert all(job.row == TAKEN for job in first)
+
+
+async def test_large_requests_share_the_machine() -> None:
+    queue = a_queue()
+    _, first = add(queue, 40, length_tokens=20)
+    _, second = add(queue, 40, length_tokens=60)  # too long to share batches with the first
+    for _ in range(8):
+        take(queue)
+    served = [sum(job.row == TAKEN for job in jobs) for jobs in (first, second)]
+    assert min(served) >= 4
 
 
 async def test_newcomers_do_not_starve_a_large_request() -> None:
@@ -98,11 +114,11 @@ async def test_newcomers_do_not_starve_a_large_request() -> None:
     _, large = add(queue, 20, length_tokens=60)
     now_s, rounds = NOW_S, 0
     while any(job.row != TAKEN for job in large):
-        add(queue, 4, now_s=now_s)  # as much as a batch takes: always more work
+        add(queue, 4)  # as much as a batch takes: always more work
         batch, _ = take(queue, now_s)
         now_s += sum(TENTH_EACH.batch_s(1, job.encoded.length_tokens) for job in batch)
         rounds += 1
-        assert rounds <= 25
+        assert rounds <= 60
 
 
 async def test_what_nobody_waits_for_leaves_at_once() -> None:
@@ -110,7 +126,7 @@ async def test_what_nobody_waits_for_leaves_at_once() -> None:
     gone, jobs = add(queue, 2)
     _, others = add(queue, 2)
     gone.close()
-    assert {id(job) for job in queue.drop_unwanted(jobs)} == {id(job) for job in jobs}
+    assert {id(job) for job in queue.release(jobs)} == {id(job) for job in jobs}
     assert len(queue) == 2
     batch, _ = take(queue)
     assert {id(job) for job in batch} == {id(job) for job in others}
@@ -121,7 +137,7 @@ async def test_a_pair_that_somebody_else_waits_for_too_stays() -> None:
     gone, jobs = add(queue, 1)
     add(queue, 0, shared=jobs)
     gone.close()
-    queue.drop_unwanted(jobs)
+    queue.release(jobs)
     assert len(queue) == 1
 
 
@@ -132,6 +148,28 @@ async def test_a_shared_pair_is_as_urgent_as_the_most_urgent_of_its_requests() -
     add(queue, 0, shared=bulk, deadline_s=NOW_S + 0.2)
     batch, _ = take(queue)
     assert bulk[0] in batch
+
+
+async def test_a_shared_pair_is_no_more_urgent_than_its_requests_that_still_wait() -> None:
+    queue = a_queue()
+    _, bulk = add(queue, 1, priority=Priority.BATCH)
+    auction, _ = add(queue, 0, shared=bulk, deadline_s=NOW_S + 0.2)
+    _, other = add(queue, 1, length_tokens=60)
+    auction.close()
+    assert queue.release(bulk) == []
+    batch, _ = take(queue)
+    assert batch == other
+
+
+async def test_pairs_that_are_brought_forward_from_bulk_work_count_as_new_work() -> None:
+    queue = a_queue()
+    _, bulk = add(queue, 3, priority=Priority.BATCH)
+    auction = PendingRequest(3, 1, 9999.0, Priority.AUCTION)
+    more_bulk = PendingRequest(3, 1, 9999.0, Priority.BATCH)
+    sooner = PendingRequest(3, 1, NOW_S + 1, Priority.BATCH)
+    assert queue.new_work(auction, bulk) == [20, 20, 20]
+    assert queue.new_work(more_bulk, bulk) == []
+    assert queue.new_work(sooner, bulk) == [20, 20, 20]
 
 
 async def test_a_shared_pair_is_kept_until_the_last_of_its_deadlines() -> None:

@@ -117,3 +117,20 @@ def test_a_file_that_is_no_tokenizer_is_refused_by_name(tmp_path: Path) -> None:
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match=r"tokenizer\.json is not a tokenizer"):
         PairEncoder.from_file(file, 16)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "red shoe " * 5000,
+        " " * 20_000 + "red " * 300,
+        "x" * 30_000,
+        "red " + "x" * 9000 + " bag" * 99,
+    ],
+)
+def test_a_text_of_any_length_gives_the_pair_that_all_of_it_would(text: str) -> None:
+    whole = word_tokenizer().encode(text, add_special_tokens=False).ids
+    [ids] = encoder().tokenize([text])
+    kept = encoder().max_length_tokens
+    assert ids[:kept].tolist() == whole[:kept]
+    assert (len(ids) > kept) == (len(whole) > kept)

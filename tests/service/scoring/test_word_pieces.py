@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from service.scoring.word_pieces import MAX_WORD_CHARS, WordPieces, word_pieces
+from service.scoring.word_pieces import MAX_NEW_WORDS, WordPieces, word_pieces
 
 PIECES = ["[UNK]", "[CLS]", "[SEP]", "run", "##ning", "shoe", "##s", "Shoe", "a", "b", "##b", "1",
           "##0", "-", "!", "$", "_", "'", "~", "[", "]", "sep", "cls", "x" * 101]  # fmt: skip
@@ -44,40 +44,59 @@ ad_like = st.lists(
 def test_the_ids_of_any_text_are_the_librarys(lowercase: bool, text: str) -> None:
     expected = TOKENIZERS[lowercase].encode(text, add_special_tokens=False).ids
     for _ in range(2):  # cut first, remembered then
-        assert WORDS[lowercase].ids(text) in (None, expected)
+        assert WORDS[lowercase].ids([text]) in ([None], [expected])
 
 
-@pytest.mark.parametrize("text", ["", "running shoes", "[SEP]", "  a  ", "x" * 101, "!" * 300])
+@pytest.mark.parametrize("text", ["", "running shoes", "[SEP]", "  a  ", "x" * 40, "!" * 300])
 def test_printable_ascii_needs_no_library_call_for_whole_texts(text: str) -> None:
     expected = TOKENIZERS[True].encode(text, add_special_tokens=False).ids
-    assert WORDS[True].ids(text) == expected
+    assert WORDS[True].ids([text]) == [expected]
 
 
-@pytest.mark.parametrize("text", ["é", "鞋", "a\tb", "a\x00b", "a\nb", "\u00a0", "\x7f"])
+@pytest.mark.parametrize(
+    "text", ["é", "鞋", "a\tb", "a\x00b", "a\nb", "\u00a0", "\x7f", "x" * 101, "a " * 1001]
+)
 def test_everything_else_is_left_to_the_library(text: str) -> None:
-    assert WORDS[True].ids(text) is None
+    assert WORDS[True].ids(["a", text, "b"])[1] is None
 
 
-def test_a_word_is_cut_once() -> None:
-    calls: list[str] = []
+class Lengths:
+    """A library that makes one token of a word: its length."""
 
-    def cut(word: str) -> list[int]:
-        calls.append(word)
-        return [len(word)]
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
 
+    def __call__(self, words: list[str]) -> list[list[int]]:
+        self.calls.append(sorted(words))
+        return [[len(word)] for word in words]
+
+
+def test_words_are_cut_once_and_all_that_are_new_in_one_call() -> None:
+    cut = Lengths()
     words = WordPieces(cut, {}, lowercase=True)
-    assert words.ids("Red red bag") == [3, 3, 3]
-    assert words.ids("RED") == [3]
-    assert calls == ["red", "bag"]
+    assert words.ids(["Red red bag", "a red shoe"]) == [[3, 3, 3], [1, 3, 4]]
+    assert words.ids(["RED"]) == [[3]]
+    assert cut.calls == [["a", "bag", "red", "shoe"]]
 
 
-def test_the_memory_is_bounded_in_words_and_in_their_length(
+def test_texts_of_many_new_words_are_left_to_the_library_and_not_remembered() -> None:
+    cut = Lengths()
+    words = WordPieces(cut, {"known": [7]}, lowercase=True)
+    odd = " ".join(f"w{i}" for i in range(MAX_NEW_WORDS + 1))
+    assert words.ids([odd, "known"]) == [None, [7]]
+    assert cut.calls == []
+
+
+def test_a_flood_of_odd_words_neither_fills_the_memory_nor_empties_it_of_what_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("service.scoring.word_pieces.MAX_WORDS", 2)
-    words = WordPieces(lambda word: [len(word)], {}, lowercase=True)
-    assert words.ids(f"one {'y' * (MAX_WORD_CHARS + 1)} two three") == [3, 41, 3, 5]
-    assert set(words._words) == {"one", "two"}
+    monkeypatch.setattr("service.scoring.word_pieces.RECENT_WORDS", 10)
+    cut = Lengths()
+    words = WordPieces(cut, {}, lowercase=True)
+    for number in range(200):
+        assert words.ids([f"odd{number} used"]) == [[len(f"odd{number}"), 4]]
+        assert len(words._younger) + len(words._older) <= 24
+    assert sum("used" in call for call in cut.calls) == 1
 
 
 def test_the_default_kind_of_tokenizer_is_remembered(tiny_bundle_int8: Path) -> None:
