@@ -24,8 +24,9 @@ SMALL_REQUEST_BATCHES = 2
 """A request that the machine could do in the time of so many full batches is small. Small ones are
 served one after the other, which ends each sooner than all at once; larger ones take turns."""
 
-ARRIVAL = 1e-9
-"""Virtual seconds between two requests that come at the same virtual time."""
+ARRIVAL_S = 1e-6
+"""Virtual seconds between two requests that come at the same virtual time; the pairs of a small one
+are spread over half of it, so that the longest starts first and all end together."""
 
 
 class PairQueue(Generic[E]):
@@ -185,12 +186,13 @@ class PairQueue(Generic[E]):
         passed_s = np.cumsum(pace_s) - pace_s  # until each one starts, if it had the machine
         total_s = float(pace_s.sum())
         full_batch_s = cost.batch_s(self._limits.max_pairs, float(lengths[0]))
+        in_order_s = np.linspace(0.0, ARRIVAL_S / 2, n)
         is_small = total_s <= SMALL_REQUEST_BATCHES * full_batch_s
-        self._virtual_s += ARRIVAL
+        self._virtual_s += ARRIVAL_S
         return WaitingPairs(
             length_tokens=lengths,
             priority=np.full(n, float(request.priority)),
-            turn=self._virtual_s + (np.zeros(n) if is_small else passed_s + pace_s),
+            turn=self._virtual_s + (in_order_s if is_small else passed_s + pace_s),
             latest_start_s=request.deadline_s
             - np.maximum(total_s - passed_s, cost.batch_s(1, lengths)),
             deadline_s=np.full(n, request.deadline_s),

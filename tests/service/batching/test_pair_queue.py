@@ -99,6 +99,19 @@ async def test_small_requests_are_served_one_after_the_other() -> None:
     assert all(job.row == TAKEN for job in first)
 
 
+async def test_the_longest_pairs_of_a_request_start_first() -> None:
+    queue = a_queue()
+    _, middle = add(queue, 3, length_tokens=40)
+    short = [PairJob(FakePair(10 * i)) for i in (1, 9, 3, 7)]
+    request = PendingRequest(4, 1, 9999.0, Priority.AUCTION)
+    for index, job in enumerate(short):
+        job.subscribe(request, index)
+    queue.add(request, short, TENTH_EACH)
+    assert take(queue)[0] == middle
+    served = [take(queue)[0][0].encoded.length_tokens for _ in short]
+    assert served == [90, 70, 30, 10]
+
+
 async def test_large_requests_share_the_machine() -> None:
     queue = a_queue()
     _, first = add(queue, 40, length_tokens=20)
