@@ -88,3 +88,24 @@ def _cpu_model() -> str:
         (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
         platform.machine(),
     )
+
+
+def draw(results: Mapping[RowName, Sequence[Figures]], file: Path) -> None:
+    """The table as a picture: pairs per second of each server and setting."""
+    import matplotlib  # noqa: PLC0415  # slow to load, and of no use before the end
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    rows = {name: median_figures(rounds) for name, rounds in results.items() if rounds}
+    ordered = sorted(rows.items(), key=lambda row: row[1].pairs_per_s)
+    figure = pyplot.figure(figsize=(9, 0.4 * len(ordered) + 1), layout="constrained")
+    axes = figure.subplots()
+    axes.barh(
+        [" ".join(name) for name, _ in ordered],
+        [one.pairs_per_s for _, one in ordered],
+        color=["tab:blue" if name[0].startswith("adrel") else "0.7" for name, _ in ordered],
+    )
+    axes.set(xlabel="pairs/s")
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)

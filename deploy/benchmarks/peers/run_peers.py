@@ -22,7 +22,7 @@ from deploy.benchmarks.peers.environments import PACKAGES, install, versions
 from deploy.benchmarks.peers.measure import Figures, Load, WrongAnswer, measure, measure_limit
 from deploy.benchmarks.peers.models import ModelFiles, make_models
 from deploy.benchmarks.peers.plain_bundle import make_plain_bundle
-from deploy.benchmarks.peers.report import RowName, as_json, table
+from deploy.benchmarks.peers.report import RowName, as_json, draw, table
 from deploy.benchmarks.server_process import ROOT, NotServing
 
 REQUESTS_PER_S = 80  # more than any server here can answer: no request comes twice
@@ -30,7 +30,7 @@ LIMIT: RowName = ("limit", "bare ONNX Runtime, plain int8")
 
 
 def main() -> None:
-    """Install, measure round by round, print the table, write the JSON."""
+    """Install, measure round by round, print the table, write the JSON and the plot."""
     arguments = _arguments()
     work: Path = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
@@ -64,6 +64,7 @@ def main() -> None:
         {name: versions(work, name) for name in names},
     )
     (work / "results.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    draw(results, work / "results.png")
 
 
 def _arguments() -> argparse.Namespace:

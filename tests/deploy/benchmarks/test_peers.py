@@ -15,7 +15,7 @@ from deploy.benchmarks.peers.environments import PACKAGES
 from deploy.benchmarks.peers.measure import Figures
 from deploy.benchmarks.peers.models import ModelFiles
 from deploy.benchmarks.peers.plain_model import PlainModel
-from deploy.benchmarks.peers.report import as_json, table
+from deploy.benchmarks.peers.report import as_json, draw, table
 from deploy.benchmarks.server_process import NotServing, running
 
 WORK = Path("work")
@@ -132,3 +132,8 @@ def test_a_server_that_ends_at_once_is_an_error_with_its_exit_code(tmp_path: Pat
         running(command, {}, tmp_path / "log", "/", b"{}"),
     ):
         pass
+
+
+def test_the_plot_is_a_picture(tmp_path: Path) -> None:
+    draw({("adrel", ""): [figures(5)], ("naive", "x"): [figures(3)]}, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
