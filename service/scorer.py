@@ -165,9 +165,8 @@ class Scorer(Generic[P]):
             InferenceFailed: The model failed on every ad.
         """
         pending = prepared.pending
-        timer = None
+        timer = self._clock.call_at(pending.deadline_s, pending.close)
         try:
-            timer = self._clock.call_at(pending.deadline_s, pending.close)
             new = self._share(prepared)
             if sum(len(prepared.texts[indices[0]]) for indices in new.values()) > INLINE_MAX_CHARS:
                 # Before much is spent on the texts: is there room if they are all short?
@@ -178,8 +177,7 @@ class Scorer(Generic[P]):
                 self._submit(pending, jobs)
             await pending.done
         finally:
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
             pending.close()  # also when the caller has gone: what is left costs nothing from now on
         return self.collect(prepared, encoded_s)
 

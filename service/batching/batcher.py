@@ -75,7 +75,7 @@ class Batcher(Generic[E]):
     """Batches across requests onto worker threads.
 
     A worker that ends a batch plans its next one itself: handing that over to the event loop and
-    back left a core idle for as long as the loop was busy, a tenth of the machine on two cores. So
+    back left a core idle for as long as the loop was busy, 6 % of two cores. So
     the queue, the batches that run and the cost model are guarded by one lock, held for a fraction
     of a millisecond. All else, the requests and their futures above all, belongs to the event loop.
     """
@@ -264,16 +264,19 @@ class Batcher(Generic[E]):
             except BaseException as error:  # whatever it is, the callers must hear of it
                 outcome = error
             ended_s = self._clock.now_s()
-            with self._lock:
-                self._running.remove(ended)
-                if not isinstance(outcome, BaseException):
-                    self._cost_model.observe(
-                        len(ended.jobs), ended.padded_tokens, ended_s - ended.started_s
-                    )
-                batch = None
-                if len(self._queue):
-                    max_pairs = fair_batch_pairs(len(self._queue), 1, self._limits.max_pairs)
-                    batch, doomed = self._next_batch(max_pairs)
+            batch = None
+            try:
+                with self._lock:
+                    self._running.remove(ended)
+                    if not isinstance(outcome, BaseException):
+                        self._cost_model.observe(
+                            len(ended.jobs), ended.padded_tokens, ended_s - ended.started_s
+                        )
+                    if len(self._queue):
+                        max_pairs = fair_batch_pairs(len(self._queue), 1, self._limits.max_pairs)
+                        batch, doomed = self._next_batch(max_pairs)
+            except Exception:  # a fault of ours: what has been computed must be told all the same
+                logger.exception("the next batch could not be planned")
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear
                 loop.call_soon_threadsafe(self._settle, ended, outcome, ended_s, doomed)
 

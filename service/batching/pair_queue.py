@@ -129,7 +129,8 @@ class PairQueue(Generic[E]):
             longest_first[place].row = row
         self._jobs += [longest_first[place] for place in new]
         self._table.append(columns.rows(np.array(new, np.intp)))
-        self._waiting_of[request] += len(new)
+        if new:  # a request that only shares is not one more that waits
+            self._waiting_of[request] += len(new)
         self._owner.update((id(longest_first[place]), request) for place in new)
 
     def take(

@@ -224,3 +224,14 @@ async def test_clearing_returns_all_that_waits() -> None:
     assert {id(job) for job in queue.clear()} == {id(job) for job in jobs}
     assert len(queue) == 0
     assert not request.closed
+
+
+async def test_a_request_that_only_shares_leaves_nothing_behind() -> None:
+    queue = a_queue()
+    _, jobs = add(queue, 2)
+    add(queue, 0, shared=jobs)
+    assert len(queue._waiting_of) == 1
+    take(queue)
+    add(queue, 0, shared=jobs)
+    assert not queue._waiting_of
+    assert not queue._owner
