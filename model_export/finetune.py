@@ -183,8 +183,11 @@ def _write_calibration(
     labels = [pair.label for name in margins for pair in pairs_by_file[name]]
     try:
         calibration = fit_score_calibration(
-            np.concatenate(list(margins.values())), labels, " + ".join(margins)
-        )
+            np.concatenate(list(margins.values())),
+            labels,
+            [pair.query for name in margins for pair in pairs_by_file[name]],
+            " + ".join(margins),
+        ).calibration
     except ExportError as error:  # too few pairs, say: the adapter is good without
         log.warning("scores stay uncalibrated: %s", error)
         return

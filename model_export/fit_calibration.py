@@ -1,51 +1,27 @@
-"""From raw margins to probabilities that mean what they say: Platt scaling on labelled pairs."""
+"""Which score map makes scores mean what they say: five are fitted, the data decides."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from model_export.calibration_fit import CalibrationFit, Candidate, figures_of
 from model_export.errors import ExportError
-from service.scoring.calibration import ScoreCalibration, sigmoid
+from model_export.logistic import fit_logistic
+from model_export.metrics import pair_log_losses
+from model_export.query_folds import query_folds
+from model_export.score_maps import FITS, Fit
+from service.scoring.calibration import MAX_OFFSET, ScoreCalibration, sigmoid
 
 MIN_PAIRS_PER_CLASS = 10
-NEWTON_STEPS = 100
-CONVERGED_GRADIENT = 1e-9
-
-
-def fit_logistic(values: NDArray[np.float64], targets: NDArray[np.float64]) -> tuple[float, float]:
-    """Slope and intercept that turn a value into the log-odds of its target.
-
-    Newton's method on the log-loss with step halving, since a full step can overshoot far from
-    the optimum.
-
-    Args:
-        values: (n,) one feature.
-        targets: (n,) in 0-1, not separable by a threshold unless they are smoothed.
-    """
-    features = np.stack([values, np.ones_like(values)], axis=1)  # (n, 2)
-    ridge = 1e-6 * np.eye(2)
-
-    def loss(weights: NDArray[np.float64]) -> float:
-        z = features @ weights
-        return float((np.logaddexp(0.0, z) - targets * z).sum() + weights @ ridge @ weights / 2)
-
-    weights = np.zeros(2)
-    for _ in range(NEWTON_STEPS):
-        p = sigmoid(features @ weights)
-        gradient = features.T @ (p - targets) + ridge @ weights
-        if float(np.abs(gradient).max()) < CONVERGED_GRADIENT * len(values):
-            break
-        hessian = (features * (p * (1 - p))[:, None]).T @ features + ridge
-        step, size = np.linalg.solve(hessian, gradient), 1.0
-        while loss(weights - size * step) > loss(weights) and size > 1e-6:
-            size /= 2
-        weights = weights - size * step
-    return float(weights[0]), float(weights[1])
+UNTESTED_METHOD = "platt"
+"""Served where cross-validation is impossible: two numbers, which need no test to be trusted."""
 
 
 def require_both_classes(labels: ArrayLike) -> tuple[int, int]:
-    """How many pairs are relevant and how many are not.
+    """How many pairs are relevant (label above 0.5) and how many are not.
 
     Raises:
         ExportError: One class has too few for a calibration that means anything.
@@ -61,28 +37,110 @@ def require_both_classes(labels: ArrayLike) -> tuple[int, int]:
 
 
 def fit_score_calibration(
-    margins: ArrayLike, labels: ArrayLike, fitted_on: str
-) -> ScoreCalibration:
-    """Platt scaling with his smoothed targets, which keep it finite on separable data.
+    margins: ArrayLike, labels: ArrayLike, groups: Sequence[str], fitted_on: str
+) -> CalibrationFit:
+    """Fit every kind of map and choose the simplest that is as good as the best.
+
+    Good is a low log loss on held-out queries. A more flexible map has to be better by more than
+    one standard error of the difference: the pairs of a query share their fate, so the error is
+    that of a mean over queries. One and no more, since a parameter too many costs little
+    (about 1 / (2 * pairs) nats) and one too few may cost much. The identity has no such privilege,
+    for nobody fitted it: it is chosen where nothing beats it, and what does worse than it on
+    held-out queries is never chosen.
+
+    Soft labels are probabilities: they enter the fit, the log loss and the Brier score as they
+    are, because a score of 0.7 is right where seven of ten people say relevant. Only the count of
+    the classes cuts them at 0.5.
 
     Args:
         margins: (n,) log-odds of relevance before calibration.
-        labels: (n,) relevance; above 0.5 counts as relevant.
+        labels: (n,) relevance in 0-1.
+        groups: (n,) query of each pair.
         fitted_on: What the pairs were, for the manifest.
 
     Raises:
-        ExportError: Too few pairs of one class, or margins that do not grow with relevance.
+        ExportError: Too few pairs of one class, margins that are not finite or do not grow with
+            relevance, or labels outside 0-1.
 
-    Source: Platt 1999, section 2.2 (targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2)).
+    Source: the one-standard-error rule of Breiman et al. 1984, on paired differences.
     """
-    values = np.asarray(margins, dtype=np.float64)
-    relevant = np.asarray(labels, dtype=np.float64) > 0.5
-    n_relevant, n_other = require_both_classes(labels)
-    targets = np.where(relevant, (n_relevant + 1) / (n_relevant + 2), 1 / (n_other + 2))
-    slope, intercept = fit_logistic(values, targets)
+    values, targets = np.asarray(margins, np.float64), np.asarray(labels, np.float64)
+    if not len(values) == len(targets) == len(groups):
+        raise ValueError(f"{len(values)} margins, {len(targets)} labels, {len(groups)} groups")
+    require_both_classes(targets)
+    _require_sense(values, targets)
+    maps = [fit(values, targets, fitted_on) for fit in FITS]
+    folds = query_folds(groups, targets > 0.5)
+    if folds is None:
+        candidates = tuple(_untested(fitted, values, targets) for fitted in maps)
+        chosen = next(fitted for fitted in maps if fitted.method == UNTESTED_METHOD)
+        return CalibrationFit(chosen, candidates, n_folds=0, held_out_scores=None)
+    held_out = [_held_out_scores(fit, values, targets, folds) for fit in FITS]
+    losses = [pair_log_losses(targets, scores) for scores in held_out]
+    best = min(losses, key=lambda loss: float(loss.mean()))
+    candidates = tuple(
+        Candidate(
+            calibration=fitted,
+            in_sample=figures_of(targets, sigmoid(fitted.to_log_odds(values))),
+            cross_validated=figures_of(targets, scores),
+            behind_best=float((loss - best).mean()),
+            behind_best_error=_standard_error(loss - best, groups),
+        )
+        for fitted, scores, loss in zip(maps, held_out, losses, strict=True)
+    )
+    index = _choose(candidates, losses)
+    return CalibrationFit(maps[index], candidates, int(folds.max()) + 1, held_out[index])
+
+
+def _choose(candidates: Sequence[Candidate], losses: Sequence[NDArray[np.float64]]) -> int:
+    before = float(losses[0].mean())
+    for index, loss in enumerate(losses):
+        if candidates[index].is_as_good_as_best and float(loss.mean()) < before:
+            return index
+    return 0
+
+
+def _require_sense(margins: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+    wrong = int((~(np.abs(margins) <= MAX_OFFSET)).sum())  # NaN compares false
+    if wrong:
+        raise ExportError(
+            f"score calibration got {wrong} margins that are not finite or beyond {MAX_OFFSET:g}"
+        )
+    if not ((labels >= 0) & (labels <= 1)).all():
+        raise ExportError("score calibration needs labels in 0-1")
+    slope = 0.0
+    if np.ptp(margins) > 0:
+        spread = float(margins.std())
+        slope = fit_logistic(margins / spread, 0.98 * labels + 0.01)[0] / spread
     if slope <= 0:
         raise ExportError(
             f"score calibration found a slope of {slope:.3g}: higher logits mean less relevant; "
             "check which label means relevant"
         )
-    return ScoreCalibration(slope=slope, intercept=intercept, fitted_on=fitted_on)
+
+
+def _held_out_scores(
+    fit: Fit, margins: NDArray[np.float64], targets: NDArray[np.float64], folds: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """(n,) scores, those of each fold by a map fitted on the other folds."""
+    scores = np.empty_like(margins)
+    for fold in range(int(folds.max()) + 1):
+        held_out = folds == fold
+        fitted = fit(margins[~held_out], targets[~held_out], "the other folds")
+        scores[held_out] = sigmoid(fitted.to_log_odds(margins[held_out]))
+    return scores
+
+
+def _untested(
+    fitted: ScoreCalibration, margins: NDArray[np.float64], targets: NDArray[np.float64]
+) -> Candidate:
+    in_sample = figures_of(targets, sigmoid(fitted.to_log_odds(margins)))
+    return Candidate(fitted, in_sample, None, None, None)
+
+
+def _standard_error(differences: NDArray[np.float64], groups: Sequence[str]) -> float:
+    """Of the mean difference, when whole queries are drawn rather than pairs."""
+    _, query_of_pair = np.unique(np.asarray(groups), return_inverse=True)
+    sums = np.bincount(query_of_pair, weights=differences - differences.mean())
+    n_queries = len(sums)
+    return float(np.sqrt(n_queries / (n_queries - 1) * (sums**2).sum()) / len(differences))

@@ -1,8 +1,9 @@
-"""Ranking quality of scores against human labels."""
+"""Quality of scores against human labels: their order, and whether they mean what they say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,21 +87,69 @@ def ndcg_at_k(groups: Sequence[str], gains: ArrayLike, scores: ArrayLike, k: int
     return float(np.mean(values)) if values else float("nan")
 
 
-def log_loss(labels: ArrayLike, scores: ArrayLike) -> float:
-    """Mean negative log-likelihood of the labels (nats) under scores in 0-1."""
+def pair_log_losses(labels: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:
+    """(n,) negative log-likelihood (nats) of each label under its score in 0-1.
+
+    A soft label is the probability that the pair is relevant.
+    """
     y = np.asarray(labels, dtype=np.float64)
     p = np.clip(np.asarray(scores, dtype=np.float64), 1e-12, 1 - 1e-12)
-    return float(-(y * np.log(p) + (1 - y) * np.log1p(-p)).mean())
+    return np.asarray(-(y * np.log(p) + (1 - y) * np.log1p(-p)))
 
 
-def expected_calibration_error(labels: ArrayLike, scores: ArrayLike, n_bins: int = 10) -> float:
-    """Mean |observed relevance - mean score| over bins of equally many pairs, weighted by size.
+def log_loss(labels: ArrayLike, scores: ArrayLike) -> float:
+    """Mean negative log-likelihood of the labels (nats) under scores in 0-1."""
+    return float(pair_log_losses(labels, scores).mean())
 
-    Pairs with equal scores share their mean relevance, so that the order of the file says nothing.
+
+def brier(labels: ArrayLike, scores: ArrayLike) -> float:
+    """Mean squared difference of label and score, both (n,) in 0-1.
+
+    Source: Brier 1950, for two outcomes of which one is counted.
+    """
+    y, p = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    return float(((p - y) ** 2).mean())
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """One point of a reliability diagram: neighbours by score, and how relevant they are.
+
+    Attributes:
+        mean_score: What the scores promise.
+        observed_share: Mean label: what was found.
+        count: Pairs in the bin.
+    """
+
+    mean_score: float
+    observed_share: float
+    count: int
+
+
+def reliability_bins(
+    labels: ArrayLike, scores: ArrayLike, n_bins: int = 10
+) -> tuple[ReliabilityBin, ...]:
+    """Bins of (nearly) equally many pairs by rising score; fewer where there are fewer pairs.
+
+    Pairs with equal scores share their mean label, so that the order of the file says nothing.
+
+    Args:
+        labels: (n,) relevance in 0-1.
+        scores: (n,) in 0-1.
+        n_bins: Most bins.
     """
     p = np.asarray(scores, dtype=np.float64)
     _, tie, counts = np.unique(p, return_inverse=True, return_counts=True)
     y = (np.bincount(tie, weights=np.asarray(labels, dtype=np.float64)) / counts)[tie]
     order = np.argsort(p, kind="stable")
-    bins = np.array_split(order, min(n_bins, len(order)))
-    return float(sum(abs(y[b].mean() - p[b].mean()) * len(b) for b in bins) / len(order))
+    return tuple(
+        ReliabilityBin(float(p[part].mean()), float(y[part].mean()), len(part))
+        for part in np.array_split(order, min(n_bins, len(order)))
+    )
+
+
+def expected_calibration_error(labels: ArrayLike, scores: ArrayLike, n_bins: int = 10) -> float:
+    """Mean |observed share - mean score| over `reliability_bins`, weighted by their size."""
+    bins = reliability_bins(labels, scores, n_bins)
+    gaps = [abs(part.observed_share - part.mean_score) * part.count for part in bins]
+    return sum(gaps) / sum(part.count for part in bins)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model_export.fit_calibration import fit_logistic
+from model_export.logistic import fit_logistic
 from model_export.sentence_embedding import embed_texts
 from model_export.training import TargetRow
 

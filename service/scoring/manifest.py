@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.scoring.calibration import Head, ScoreCalibration
+from service.scoring.calibration import ScoreCalibration
+from service.scoring.head import Head
 
-SCHEMA_VERSION: Literal[1] = 1
+SCHEMA_VERSION: Literal[2] = 2
 VERSION_CHARS = 12
 
 
@@ -54,11 +55,17 @@ class Inputs(_Record):
 
 
 class Precision(_Record):
-    """Number format of the weights, the recipe behind it and where it was checked."""
+    """Number format of the weights, the recipe behind it and where it was checked.
 
-    weights: Literal["fp32", "int8"]
+    `target` is what the graph was made for: a CPU's instruction set, or a GPU. `note` says why the
+    weights are not what was asked for, where they are not.
+    """
+
+    weights: Literal["fp32", "fp16", "int8"]
     recipe: str
+    target: Literal["avx2", "avx512", "vnni", "arm64", "cuda"]
     checked_on: str
+    note: str = ""
 
 
 class Golden(_Record):
@@ -71,7 +78,7 @@ class Golden(_Record):
 class Manifest(_Record):
     """All facts of a bundle. `parity` and `quality` are the figures measured at export."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     model: ModelIdentity
     head: Head
     inputs: Inputs

@@ -9,12 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_export.metrics import (
+    ReliabilityBin,
     auc,
     average_ranks,
+    brier,
     expected_calibration_error,
     log_loss,
     ndcg_at_k,
+    pair_log_losses,
     rank_correlation,
+    reliability_bins,
 )
 
 labelled = st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=30)
@@ -130,3 +134,39 @@ def test_one_certain_mistake_costs_much_but_not_infinitely_much() -> None:
 def test_a_scorer_that_always_says_the_base_rate_is_calibrated_in_any_order_of_the_file() -> None:
     assert expected_calibration_error([0, 1] * 50, [0.5] * 100) == pytest.approx(0.0)
     assert expected_calibration_error([0] * 50 + [1] * 50, [0.5] * 100) == pytest.approx(0.0)
+
+
+def test_the_brier_score_is_the_mean_squared_difference_and_takes_soft_labels() -> None:
+    assert brier([1, 0, 0.5], [0.8, 0.4, 0.5]) == pytest.approx((0.04 + 0.16) / 3)
+
+
+def test_the_loss_of_each_pair_is_its_part_of_the_mean_and_a_soft_label_is_a_mixture() -> None:
+    losses = pair_log_losses([1, 0, 0.25], [0.8, 0.4, 0.4])
+    mixed = -0.25 * math.log(0.4) - 0.75 * math.log(0.6)
+    assert losses.tolist() == pytest.approx([-math.log(0.8), -math.log(0.6), mixed])
+    assert log_loss([1, 0, 0.25], [0.8, 0.4, 0.4]) == pytest.approx(losses.mean())
+
+
+def test_reliability_bins_hold_equally_many_pairs_by_rising_score() -> None:
+    bins = reliability_bins([1, 0, 1, 0, 0], [0.9, 0.1, 0.7, 0.2, 0.3], n_bins=2)
+    assert [part.count for part in bins] == [3, 2]
+    assert [part.mean_score for part in bins] == pytest.approx([0.2, 0.8])
+    assert [part.observed_share for part in bins] == [0.0, 1.0]
+
+
+def test_fewer_pairs_than_bins_make_a_bin_each() -> None:
+    assert reliability_bins([1, 0], [0.9, 0.1]) == (
+        ReliabilityBin(mean_score=0.1, observed_share=0.0, count=1),
+        ReliabilityBin(mean_score=0.9, observed_share=1.0, count=1),
+    )
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 20)), min_size=1, max_size=60))
+def test_bins_lose_no_pair_and_no_label(rows: list[tuple[bool, int]]) -> None:
+    labels, scores = [float(y) for y, _ in rows], [s / 20 for _, s in rows]
+    bins = reliability_bins(labels, scores, n_bins=7)
+    assert sum(part.count for part in bins) == len(rows)
+    assert sum(part.observed_share * part.count for part in bins) == pytest.approx(sum(labels))
+    assert sum(part.mean_score * part.count for part in bins) == pytest.approx(sum(scores))
+    means = [part.mean_score for part in bins]
+    assert means == pytest.approx(sorted(means))

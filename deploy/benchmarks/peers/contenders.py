@@ -13,7 +13,7 @@ from deploy.benchmarks.mixed_pairs import MixedRequest
 from deploy.benchmarks.peers.environments import python_of
 from deploy.benchmarks.peers.models import ModelFiles
 from service.scoring.bundle import read_manifest
-from service.scoring.calibration import ScoreCalibration
+from service.scoring.calibration import Identity, ScoreCalibration
 
 # How far a score may be from that of the same pair alone. One scale for a whole tensor makes a
 # score depend on its batch mates: this only tells a wrong model from a coarse one.
@@ -23,7 +23,7 @@ ROWWISE_TOLERANCE = 0.25  # against fp32
 
 BY_HAND = "--micro-batch"
 
-IDENTITY = ScoreCalibration(slope=1, intercept=0)
+IDENTITY = Identity()
 
 TIMEOUT_MS = 10_000
 

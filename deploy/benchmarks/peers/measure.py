@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from deploy.benchmarks.load_client import (
     Exchange,
     answered_per_s,
@@ -25,6 +27,7 @@ from deploy.benchmarks.peers.contenders import Contender
 from deploy.benchmarks.peers.models import ModelFiles
 from deploy.benchmarks.peers.plain_model import PlainModel
 from deploy.benchmarks.server_process import running
+from service.scoring.calibration import sigmoid
 
 WARM_UP_S = 3.0
 N_CHECKED = 3  # requests whose scores are compared
@@ -118,9 +121,9 @@ def _reference(
     calibration = contender.calibration
     return [
         [
-            1 / (1 + math.exp(-calibration.slope * logit - calibration.intercept))
+            float(score)
             for pair in model.encode(request.query, request.ads)
-            for logit in model.logits([pair])
+            for score in sigmoid(calibration.to_log_odds(np.array(model.logits([pair]))))
         ]
         for request in requests
     ]
