@@ -12,16 +12,21 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from model_export.checkpoint_config import load_config, read_config, require_classifier
+from model_export.cross_encoder import read_cross_encoder
 from model_export.errors import UnsupportedCheckpoint
+from model_export.library_calls import quiet_transformers
+from model_export.load_classifier import load_model, load_tokenizer
+from model_export.read_head import read_head
 from service.scoring.ad_template import AdTemplate
 from service.scoring.bundle import sha256_of
-from service.scoring.calibration import Head, ScoreCalibration
-
-# How transformers names classes that nobody named: they say nothing about what is relevant.
-GENERIC_LABEL = "LABEL_{}"
+from service.scoring.calibration import ScoreCalibration, parse_score_calibration
+from service.scoring.head import Head
 
 # Longest pair when neither the checkpoint nor the user says: ads are short, and every token costs.
 DEFAULT_MAX_LENGTH_TOKENS = 128
+
+SHORTEST_LIMIT_TOKENS = 8  # of the manifest: room for the special tokens and a word on each side
 
 CALIBRATION_FILE = "score_calibration.json"
 
@@ -40,6 +45,7 @@ class Checkpoint:
         template: How an ad became text in training.
         max_length_tokens: Longest pair.
         calibration: Stored beside the weights by `finetune`; None when there is none.
+        notes: Sentences for the user of the export about what he might not expect.
     """
 
     model: Any
@@ -51,6 +57,7 @@ class Checkpoint:
     template: AdTemplate
     max_length_tokens: int
     calibration: ScoreCalibration | None
+    notes: tuple[str, ...] = ()
 
     @property
     def backend(self) -> Tokenizer:
@@ -60,7 +67,7 @@ class Checkpoint:
     @property
     def pad_id(self) -> int:
         """Token id that fills shorter rows."""
-        return int(self.tokenizer.pad_token_id or 0)
+        return int(self.tokenizer.pad_token_id)
 
 
 def load_adapted(adapter: Path, base: str | None, name: str | None) -> Checkpoint:
@@ -75,6 +82,7 @@ def load_adapted(adapter: Path, base: str | None, name: str | None) -> Checkpoin
     Raises:
         BaseWeightsMissing: They were found nowhere.
         AdapterMismatch: The adapter was made for other weights.
+        UnsupportedCheckpoint: The meaning of its head is unclear, or its calibration is none.
     """
     from transformers import AutoTokenizer
 
@@ -86,6 +94,9 @@ def load_adapted(adapter: Path, base: str | None, name: str | None) -> Checkpoin
     with quiet_transformers():  # it warns of a new head, which the adapter then fills
         model = adapters.load_merged(adapter, base)
     tokenizer = AutoTokenizer.from_pretrained(resolve_base(base or facts.base, facts.base_sha256))
+    with _named(str(adapter)):
+        head = read_head(model.config, None)
+        calibration = _read_calibration(adapter)
     weights_sha256 = sha256_of(adapter / adapters.WEIGHTS_FILE)
     return Checkpoint(
         model=model,
@@ -93,71 +104,58 @@ def load_adapted(adapter: Path, base: str | None, name: str | None) -> Checkpoin
         name=name or adapter.resolve().name,
         source=f"{base_name} with adapter {adapter.resolve().name}",
         source_sha256=hashlib.sha256((facts.base_sha256 + weights_sha256).encode()).hexdigest(),
-        head=read_head(model.config, None),
+        head=head,
         template=facts.ad_template,
         max_length_tokens=facts.max_pair_tokens,
-        calibration=_read_calibration(adapter),
+        calibration=calibration,
     )
 
 
-def load_checkpoint(reference: str, relevant_label: str | None, name: str | None) -> Checkpoint:
-    """Any local folder or hub id of a transformers sequence-classification model.
+def load_checkpoint(
+    reference: str,
+    relevant_label: str | None,
+    name: str | None,
+    *,
+    grades: str | None = None,
+    allow_pickle: bool = False,
+) -> Checkpoint:
+    """Any local folder or hub id of a sequence classifier of transformers or sentence-transformers.
 
     Args:
         reference: Folder or hub id.
-        relevant_label: For two-class heads, the label (or its index) that means relevant.
+        relevant_label: For heads of two or more classes, the label (or its index) that means
+            relevant.
         name: Name of the model; None takes the last part of the reference.
+        grades: For heads of three or more classes, all labels (or indices) from worst to best,
+            with commas between.
+        allow_pickle: Open pickled weights where there are no safetensors.
 
     Raises:
-        UnsupportedCheckpoint: Not there, not such a model, no safetensors weights, no fast
-            tokenizer, a head that was never trained, or a head whose meaning is unclear.
+        UnsupportedCheckpoint: It cannot be served; one line, "checkpoint NAME" and the reason.
     """
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    try:
-        with quiet_transformers():  # what it would warn of is refused below
-            model, info = AutoModelForSequenceClassification.from_pretrained(
-                reference, use_safetensors=True, trust_remote_code=False, output_loading_info=True
-            )
-            tokenizer = AutoTokenizer.from_pretrained(
-                reference, use_fast=True, trust_remote_code=False
-            )
-    except Exception as error:  # a folder can be broken in ways that raise anything
-        raise UnsupportedCheckpoint(f"checkpoint {reference} cannot be loaded: {error}") from error
-    if info["missing_keys"]:
-        raise UnsupportedCheckpoint(
-            f"checkpoint {reference} has no trained weights for "
-            f"{sorted(info['missing_keys'])[:3]}: fine-tune it for sequence classification first"
-        )
-    if not tokenizer.is_fast:
-        raise UnsupportedCheckpoint(
-            f"checkpoint {reference} has no fast tokenizer (tokenizer.json), which serving needs"
-        )
     folder = Path(reference)
+    with _named(reference):
+        fields = read_config(reference)
+        require_classifier(fields)
+        facts = read_cross_encoder(reference, fields)
+        config = load_config(reference)
+        head = read_head(config, relevant_label, grades)  # refused before the weights are read
+        model = load_model(reference, config, allow_pickle=allow_pickle)
+        tokenizer = load_tokenizer(reference, model)
+        limit = _usual_length(longest_pair(model, tokenizer), facts.max_length_tokens)
+        calibration = _read_calibration(folder)
     return Checkpoint(
-        model=model.eval().float(),
+        model=model,
         tokenizer=tokenizer,
-        name=name or folder.name,
-        source=folder.name if folder.is_dir() else reference,
+        name=name or folder.resolve().name,
+        source=folder.resolve().name if folder.is_dir() else reference,
         source_sha256=_state_sha256(model.state_dict().items()),
-        head=read_head(model.config, relevant_label),
+        head=head,
         template=AdTemplate(),
-        max_length_tokens=min(DEFAULT_MAX_LENGTH_TOKENS, longest_pair(model.config, tokenizer)),
-        calibration=_read_calibration(folder),
+        max_length_tokens=limit,
+        calibration=calibration,
+        notes=(*facts.notes, *_segment_notes(model, tokenizer)),
     )
-
-
-@contextlib.contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Only errors of transformers are shown inside."""
-    import transformers
-
-    verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        transformers.logging.set_verbosity(verbosity)
 
 
 def with_max_length(checkpoint: Checkpoint, max_length_tokens: int) -> Checkpoint:
@@ -166,48 +164,55 @@ def with_max_length(checkpoint: Checkpoint, max_length_tokens: int) -> Checkpoin
     Raises:
         UnsupportedCheckpoint: The model has no positions for so many tokens.
     """
-    limit = longest_pair(checkpoint.model.config, checkpoint.tokenizer)
-    if not 8 <= max_length_tokens <= limit:
+    limit = longest_pair(checkpoint.model, checkpoint.tokenizer)
+    if not SHORTEST_LIMIT_TOKENS <= max_length_tokens <= limit:
         raise UnsupportedCheckpoint(
-            f"max length {max_length_tokens} is outside 8-{limit}, what the model can read"
+            f"checkpoint {checkpoint.name} cannot have the max length {max_length_tokens}, which "
+            f"is outside {SHORTEST_LIMIT_TOKENS}-{limit}, what the model can read"
         )
     return replace(checkpoint, max_length_tokens=max_length_tokens)
 
 
-def longest_pair(config: Any, tokenizer: Any) -> int:  # noqa: ANN401  # untyped library
-    """Most tokens of a pair that the model has positions for."""
-    positions = int(getattr(config, "max_position_embeddings", 512))
-    if config.model_type in ("roberta", "xlm-roberta", "camembert"):
-        positions -= int(config.pad_token_id) + 1  # their first positions are never used
-    return min(positions, int(tokenizer.model_max_length))
+def longest_pair(model: Any, tokenizer: Any) -> int:  # noqa: ANN401  # untyped libraries
+    """Most tokens of a pair that the model has positions for and its tokenizer was made for.
 
-
-def read_head(config: Any, relevant_label: str | None) -> Head:  # noqa: ANN401
-    """What the logits mean, from the config's labels; never guessed.
-
-    Raises:
-        UnsupportedCheckpoint: Two classes with generic names and nobody said which is relevant,
-            or a label that does not exist.
+    RoBERTa and its kin count positions from behind the padding token's id, so the first rows of
+    their table are never used; their table names that id, whatever the family is called. Models
+    with relative or rotary positions have no table, and read as far as they were trained to.
     """
-    n_logits = int(config.num_labels)
-    if n_logits == 1:
-        return Head(kind="binary", n_logits=1)
-    labels = [str(config.id2label[index]) for index in range(n_logits)]
-    if n_logits > 2:
-        return Head(kind="ordinal", n_logits=n_logits)
-    if relevant_label is not None:
-        choices = {"0": 0, "1": 1, **{label: i for i, label in enumerate(labels)}}
-        if relevant_label not in choices:
-            raise UnsupportedCheckpoint(
-                f"--relevant-label {relevant_label}: the model's labels are {labels}"
-            )
-        return Head(kind="binary", n_logits=2, relevant_index=choices[relevant_label])
-    named = [i for i, label in enumerate(labels) if label.lower() == "relevant"]
-    if len(named) == 1:
-        return Head(kind="binary", n_logits=2, relevant_index=named[0])
-    raise UnsupportedCheckpoint(
-        f"the model has two classes named {labels}; say which one means relevant "
-        "with --relevant-label"
+    n_positions = int(getattr(model.config, "max_position_embeddings", 512))
+    for name, module in model.named_modules():
+        if name.endswith(".position_embeddings") and hasattr(module, "num_embeddings"):
+            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
+            n_positions = module.num_embeddings - reserved
+    return min(n_positions, int(tokenizer.model_max_length))  # a huge number when nobody said
+
+
+@contextlib.contextmanager
+def _named(reference: str) -> Iterator[None]:
+    """What is wrong with a checkpoint, with its name before it."""
+    try:
+        yield
+    except UnsupportedCheckpoint as error:
+        raise UnsupportedCheckpoint(f"checkpoint {reference} {error}") from error
+
+
+def _usual_length(longest_tokens: int, stated_tokens: int | None) -> int:
+    limit = min(DEFAULT_MAX_LENGTH_TOKENS, longest_tokens, stated_tokens or longest_tokens)
+    if limit < SHORTEST_LIMIT_TOKENS:
+        raise UnsupportedCheckpoint(
+            f"reads at most {limit} tokens, and a pair needs {SHORTEST_LIMIT_TOKENS}"
+        )
+    return limit
+
+
+def _segment_notes(model: Any, tokenizer: Any) -> tuple[str, ...]:  # noqa: ANN401  # untyped libraries
+    n_segments = getattr(model.config, "type_vocab_size", 0) or 0
+    if n_segments < 2 or "token_type_ids" in tokenizer.model_input_names:
+        return ()
+    return (
+        "its tokenizer's config leaves out token_type_ids, so both sides of a pair are segment 0, "
+        "as in transformers; if it was trained with two segments, add them to the config",
     )
 
 
@@ -216,9 +221,12 @@ def _read_calibration(folder: Path) -> ScoreCalibration | None:
     if not file.is_file():
         return None
     try:
-        return ScoreCalibration.model_validate(json.loads(file.read_text(encoding="utf-8")))
+        return parse_score_calibration(json.loads(file.read_text(encoding="utf-8")))
     except ValueError as error:
-        raise UnsupportedCheckpoint(f"{file} is not a score calibration: {error}") from error
+        reason = " ".join(str(error).split())
+        raise UnsupportedCheckpoint(
+            f"has a {CALIBRATION_FILE} that is not a score calibration: {reason}"
+        ) from error
 
 
 def _state_sha256(tensors: Iterable[tuple[str, Any]]) -> str:
