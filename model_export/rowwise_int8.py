@@ -11,46 +11,82 @@ Each `MatMul(x, W)` with constant W becomes
     q     = QuantizeLinear(x, scale, zero point 128, per row)    (tokens, in) uint8
     y     = MatMulIntegerToFloat(q, W int8, scales per column) * scale
 
-The input's quantization is shared by all products that read it (query, key and value).
+What GELU gives is never below -0.17, so its rows are spread over more of the 256 steps: zero point
+48, scale = max(x) / 207. The input's quantization is shared by all products that read it (query,
+key and value). Products of the head, on one row a pair, stay in fp32: they cost nothing.
 
 Sources: per-token activations in ZeroQuant (arXiv 2206.01861, section 4.2). Weights keep 7 bits
-because x86 without VNNI adds pairs of 8 x 8 bit products in saturating 16-bit sums
-(2 * 255 * 127 > 32767, but 2 * 255 * 63 < 32767): the same bundle is exact on every CPU.
+unless the target multiplies 8 x 8 bits exactly: x86 without VNNI adds pairs of products in
+saturating 16-bit sums (2 * 255 * 127 > 32767, but 2 * 255 * 63 < 32767).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
+from model_export.encoder_shape import is_first_token
 from model_export.errors import QuantizationFailed
-from model_export.to_onnx import CONTRIB_DOMAIN
+from model_export.graph_editor import CONTRIB_DOMAIN, GraphEditor
+from model_export.token_rows import row_group
 
-WEIGHT_BITS = 7
-RECIPE = f"rowwise-dynamic-u8s{WEIGHT_BITS}"
+WEIGHT_BITS = 7  # exact on every CPU
 
-ACTIVATION_MAX = 127
-ACTIVATION_ZERO = 128
-SMALLEST_ROW_MAX = 1e-8  # a row of zeros must not be divided by zero
+CLIP_RATIOS = np.linspace(1.0, 0.8, 21)  # of a column's largest weight; none won under 0.8 here
+
+SMALLEST_COLUMN_MAX = 1e-8  # a column of zeros must not be divided by zero
+
+LOWEST_GELU = -0.17  # its minimum is -0.16997, near x = -0.75
+_GELUS = frozenset({"BiasGelu", "FastGelu", "Gelu"})
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """How the numbers of a row are laid on 0-255.
+
+    Attributes:
+        zero: The integer that stands for 0.
+        lowest: No number of any row is below it; None where rows reach as far down as up.
+    """
+
+    zero: int
+    lowest: float | None
+
+    @property
+    def steps_up(self) -> int:
+        """Steps between 0 and the row's largest number."""
+        return 127 if self.lowest is None else 255 - self.zero
+
+
+BOTH_SIDES = RowRange(zero=128, lowest=None)
+AFTER_GELU = RowRange(zero=48, lowest=LOWEST_GELU)
 
 
 @dataclass(frozen=True, slots=True)
 class QuantizedRows:
-    """Names of an activation's uint8 rows and of their scales."""
+    """Names of an activation's uint8 rows and of their scales, and the rows' range."""
 
     values: str
     scales: str
+    range: RowRange
+
+
+def recipe_name(weight_bits: int) -> str:
+    """What the manifest calls this recipe."""
+    return f"rowwise-dynamic-u8s{weight_bits}"
 
 
 def quantize_weight(
     weight: NDArray[np.float32], bits: int = WEIGHT_BITS
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Symmetric int8 weights with one scale per output column.
+
+    A column's largest weight is often alone: cutting it a little short makes the steps finer for
+    all others. The scale with the least squared error is taken, of those in `CLIP_RATIOS`.
 
     Args:
         weight: (in, out) float32.
@@ -60,13 +96,26 @@ def quantize_weight(
         (in, out) int8 within +-(2**(bits-1) - 1), and (out,) float32 scales.
     """
     largest = 2 ** (bits - 1) - 1
-    column_max = np.abs(weight).max(axis=0)
-    scales = (np.maximum(column_max, SMALLEST_ROW_MAX) / largest).astype(np.float32)
-    return np.rint(weight / scales).astype(np.int8), scales
+    column_max = np.maximum(np.abs(weight).max(axis=0), SMALLEST_COLUMN_MAX)
+    values = np.zeros(weight.shape, dtype=np.int8)
+    scales = np.zeros(weight.shape[1], dtype=np.float32)
+    least = np.full(weight.shape[1], np.inf)
+    for ratio in CLIP_RATIOS:  # without clipping first, so that it wins where nothing is better
+        candidate = (column_max * ratio / largest).astype(np.float32)
+        steps = np.clip(np.rint(weight / candidate), -largest, largest)
+        error = np.square(steps * candidate - weight).sum(axis=0)
+        better = error < least
+        values[:, better] = steps[:, better]
+        scales[better], least[better] = candidate[better], error[better]
+    return values, scales
 
 
-def quantize_rowwise(model: onnx.ModelProto) -> int:
-    """Rewrite, in place, every MatMul whose right side is a constant matrix.
+def quantize_rowwise(model: onnx.ModelProto, weight_bits: int = WEIGHT_BITS) -> int:
+    """Rewrite, in place, every MatMul of token rows with a constant matrix.
+
+    Args:
+        model: fp32 graph, best laid out by `token_rows`.
+        weight_bits: 7, or 8 for a target whose 8 x 8 bit products are exact.
 
     Returns:
         How many products were rewritten.
@@ -74,106 +123,122 @@ def quantize_rowwise(model: onnx.ModelProto) -> int:
     Raises:
         QuantizationFailed: There is none, so the graph is not what this recipe is for.
     """
-    rewriter = _Rewriter(model.graph)
-    rewriter.run()
-    if rewriter.n_products == 0:
+    rewriter = _Rewriter(GraphEditor(model.graph), row_group(model), weight_bits)
+    n_products = rewriter.run()
+    if n_products == 0:
         raise QuantizationFailed("the graph has no MatMul with constant weights to quantize")
-    return rewriter.n_products
+    return n_products
 
 
 class _Rewriter:
     """One pass over a graph's nodes, in their topological order."""
 
-    def __init__(self, graph: onnx.GraphProto) -> None:
-        self._graph = graph
-        self._constants = {tensor.name: tensor for tensor in graph.initializer}
-        self._nodes: list[onnx.NodeProto] = []
+    def __init__(self, editor: GraphEditor, row_groups: dict[str, str], weight_bits: int) -> None:
+        self._editor = editor
+        self._row_groups = row_groups
+        self._weight_bits = weight_bits
         self._quantized: dict[str, QuantizedRows] = {}
-        self.n_products = 0
+        self._zeros: dict[tuple[str, int], str] = {}
+        self._in_head: set[str] = set()
 
-    def run(self) -> None:
-        for node in self._graph.node:
-            if node.op_type == "MatMul" and self._is_matrix(node.input[1]):
+    def run(self) -> int:
+        n_products = 0
+        for node in self._editor.old_nodes:
+            if is_first_token(self._editor, node) or self._in_head.intersection(node.input):
+                self._in_head.update(node.output)
+                self._editor.keep(node)
+            elif node.op_type == "MatMul" and self._is_matrix(node.input[1]):
                 self._rewrite(node)
+                n_products += 1
             else:
-                self._nodes.append(node)
-        del self._graph.node[:]
-        self._graph.node.extend(self._nodes)
-        used = {name for node in self._nodes for name in node.input}
-        kept = [tensor for name, tensor in self._constants.items() if name in used]
-        del self._graph.initializer[:]
-        self._graph.initializer.extend(kept)
+                self._editor.keep(node)
+        self._editor.finish()
+        return n_products
 
     def _is_matrix(self, name: str) -> bool:
-        tensor = self._constants.get(name)
-        return tensor is not None and len(tensor.dims) == 2
+        dims = self._editor.constant_dims(name)
+        return dims is not None and len(dims) == 2
 
     def _rewrite(self, node: onnx.NodeProto) -> None:
+        editor = self._editor
         activation, weight_name = node.input
-        weight = numpy_helper.to_array(self._constants[weight_name]).astype(np.float32)
-        quantized, scales = quantize_weight(weight)
+        weight = editor.value(weight_name)
+        assert weight is not None  # noqa: S101  # `_is_matrix` saw that it is constant
+        quantized, scales = quantize_weight(weight.astype(np.float32), self._weight_bits)
         rows = self._quantize_rows(activation, n_in=weight.shape[0])
-        product = self._add(
+        product = editor.add(
             "MatMulIntegerToFloat",
             [
                 rows.values,
-                self._constant(f"{weight_name}_int8", quantized),
-                self._constant("rowwise_one", np.float32(1)),  # the row scale comes after
-                self._constant(f"{weight_name}_scales", scales),
-                self._constant("rowwise_zero", np.uint8(ACTIVATION_ZERO)),
+                editor.constant(f"{weight_name}_int8", quantized),
+                editor.constant("rowwise_one", np.float32(1)),  # the row scale comes after
+                editor.constant(f"{weight_name}_scales", scales),
+                editor.constant(f"rowwise_zero_{rows.range.zero}", np.uint8(rows.range.zero)),
             ],
             f"{node.output[0]}_unscaled",
-            domain=CONTRIB_DOMAIN,
+            CONTRIB_DOMAIN,
         )
-        self._add("Mul", [product, rows.scales], node.output[0])
-        self.n_products += 1
+        editor.add("Mul", [product, rows.scales], node.output[0])
 
     def _quantize_rows(self, x: str, n_in: int) -> QuantizedRows:
         """Quantize an activation of shape (..., n_in) once, for all who read it."""
-        if x in self._quantized:
-            return self._quantized[x]
+        if x not in self._quantized:
+            producer = self._editor.producer(x)
+            after_gelu = producer is not None and producer.op_type in _GELUS
+            row_range = AFTER_GELU if after_gelu else BOTH_SIDES
+            scales = self._row_scales(x, row_range)
+            self._quantized[x] = QuantizedRows(
+                self._to_uint8(x, scales, row_range, n_in), scales, row_range
+            )
+        return self._quantized[x]
+
+    def _row_scales(self, x: str, row_range: RowRange) -> str:
+        """(..., 1): one step of each row.
+
+        A row of zeros has scale 0. What QuantizeLinear then makes of 0 / 0 does not matter, since
+        the product is multiplied by that scale again, and integers are finite.
+        """
+        editor = self._editor
+        last = editor.constant("rowwise_last_axis", np.array([-1], dtype=np.int64))
         name = f"{x}_rowwise"
-        last_axis = self._constant("rowwise_last_axis", np.array([-1], dtype=np.int64))
-        # max(|x|) as two reductions: a third faster than a pass that writes |x| first.
-        highest = self._add("ReduceMax", [x, last_axis], f"{name}_max", keepdims=1)
-        lowest = self._add("ReduceMin", [x, last_axis], f"{name}_min", keepdims=1)
-        negated = self._add("Neg", [lowest], f"{name}_neg")
-        floor = self._constant("rowwise_floor", np.float32(SMALLEST_ROW_MAX))
-        row_max = self._add("Max", [highest, negated, floor], f"{name}_absmax")
-        step = self._constant("rowwise_step", np.float32(1 / ACTIVATION_MAX))
-        scales = self._add("Mul", [row_max, step], f"{name}_scales")
-        # QuantizeLinear takes scales along one axis, so the rows are laid flat: reshapes are free.
-        flat = self._add("Reshape", [x, self._shape(-1, n_in)], f"{name}_flat")
-        flat_scales = self._add("Reshape", [scales, self._shape(-1)], f"{name}_flat_scales")
-        n_rows = self._add("Shape", [flat_scales], f"{name}_n_rows")
-        zero = numpy_helper.from_array(np.array([ACTIVATION_ZERO], dtype=np.uint8))
-        zeros = self._add("ConstantOfShape", [n_rows], f"{name}_zeros", value=zero)
-        flat_values = self._add(
+        step = np.float32(1 / row_range.steps_up)
+        step_name = editor.constant(f"rowwise_step_{row_range.steps_up}", step)
+        if row_range.lowest is None:
+            sizes = editor.add("Abs", [x], f"{name}_abs")
+            largest = editor.add("ReduceMax", [sizes, last], f"{name}_max", keepdims=1)
+            return editor.add("Mul", [largest, step_name], f"{name}_scales")
+        largest = editor.add("ReduceMax", [x, last], f"{name}_max", keepdims=1)
+        scaled = editor.add("Mul", [largest, step_name], f"{name}_by_max")
+        floor = np.float32(-row_range.lowest / row_range.zero)  # so that the lowest fits too
+        return editor.add(
+            "Max", [scaled, editor.constant("rowwise_floor", floor)], f"{name}_scales"
+        )
+
+    def _to_uint8(self, x: str, scales: str, row_range: RowRange, n_in: int) -> str:
+        """The rows as uint8. QuantizeLinear takes scales along one axis, so rows must lie flat."""
+        editor, name = self._editor, f"{x}_rowwise"
+        flat_scales = editor.add("Reshape", [scales, self._shape(-1)], f"{name}_flat_scales")
+        group = self._row_groups.get(x)
+        zeros = self._zeros_of(flat_scales, group or x, row_range.zero)
+        if group is not None:
+            return editor.add("QuantizeLinear", [x, flat_scales, zeros], f"{name}_values", axis=0)
+        flat = editor.add("Reshape", [x, self._shape(-1, n_in)], f"{name}_flat")
+        flat_values = editor.add(
             "QuantizeLinear", [flat, flat_scales, zeros], f"{name}_flat_values", axis=0
         )
-        shape = self._add("Shape", [x], f"{name}_shape")
-        values = self._add("Reshape", [flat_values, shape], f"{name}_values")
-        self._quantized[x] = QuantizedRows(values, scales)
-        return self._quantized[x]
+        shape = editor.add("Shape", [x], f"{name}_shape")
+        return editor.add("Reshape", [flat_values, shape], f"{name}_values")
+
+    def _zeros_of(self, flat_scales: str, group: str, zero: int) -> str:
+        """The zero point of each row; made once for all tensors with the same rows."""
+        key = (group, zero)
+        if key not in self._zeros:
+            name = f"{flat_scales}_zeros"
+            n_rows = self._editor.add("Shape", [flat_scales], f"{name}_shape")
+            value = numpy_helper.from_array(np.array([zero], dtype=np.uint8))
+            self._zeros[key] = self._editor.add("ConstantOfShape", [n_rows], name, value=value)
+        return self._zeros[key]
 
     def _shape(self, *dims: int) -> str:
         name = "rowwise_shape_" + "x".join(str(dim) for dim in dims)
-        return self._constant(name, np.array(dims, dtype=np.int64))
-
-    def _constant(self, name: str, value: NDArray[Any] | np.generic) -> str:
-        if name not in self._constants:
-            self._constants[name] = numpy_helper.from_array(np.asarray(value), name)
-        return name
-
-    def _add(
-        self,
-        op_type: str,
-        inputs: list[str],
-        output: str,
-        domain: str = "",
-        **attributes: Any,  # noqa: ANN401  # whatever the operator takes
-    ) -> str:
-        self._nodes.append(
-            helper.make_node(op_type, inputs, [output], output, domain=domain, **attributes)
-        )
-        return output
+        return self._editor.constant(name, np.array(dims, dtype=np.int64))
