@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from service.scoring.spelled_specials import SpelledSpecials
 from service.scoring.word_pieces import word_pieces
 
 CHARS_A_TOKEN = 24  # more than any text of words has
@@ -142,6 +143,7 @@ class PairEncoder:
         self._tokenizer = tokenizer
         self._words = word_pieces(tokenizer)
         self._frame = learn_frame(tokenizer)
+        self._specials = SpelledSpecials(tokenizer)
         self._room_tokens = max_length_tokens - self._frame.n_special_tokens
         if self._room_tokens < 2:
             raise ValueError(f"max length {max_length_tokens} leaves no room for a query and an ad")
@@ -185,7 +187,12 @@ class PairEncoder:
         unknown = [text for text, ids in zip(texts, known, strict=True) if ids is None]
         # In one call: only the batch call lets go of the interpreter lock.
         encodings = iter(self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False))
-        return [np.array(next(encodings).ids if ids is None else ids, np.int32) for ids in known]
+        return [
+            self._specials.without(np.array(next(encodings).ids, np.int32))
+            if ids is None
+            else np.array(ids, np.int32)
+            for ids in known
+        ]
 
     def join(self, query_ids: TextIds, ad_ids: TextIds) -> EncodedPair:
         """One pair from the token ids of its two sides, cut to the model's longest."""

@@ -1,0 +1,56 @@
+"""Special tokens that a text can spell although the tokenizer was told to read them as text.
+
+A Unigram vocabulary holds "</s>" and "<pad>" as pieces like any other, and XLM-R's cutter takes
+them where they are written: an ad could end its own segment.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer, models
+
+
+class SpelledSpecials:
+    """Takes such tokens out of what the tokenizer made of a text."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Find them, by letting the tokenizer cut each special token's own text.
+
+        Args:
+            tokenizer: With `encode_special_tokens` on.
+        """
+        specials = {
+            number: token.content
+            for number, token in tokenizer.get_added_tokens_decoder().items()
+            if token.special
+        }
+        unknown = _unknown_id(tokenizer)
+        found = [
+            number
+            for number, text in specials.items()
+            if number != unknown and number in tokenizer.encode(text, add_special_tokens=False).ids
+        ]
+        self._ids = np.array(sorted(found), dtype=np.int32)
+        self._unknown = unknown
+
+    def without(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The same tokens, with each spelled special one unknown; or left out, if nothing is."""
+        if not self._ids.size:
+            return ids
+        spelled = np.isin(ids, self._ids)
+        if self._unknown is None:
+            return ids[~spelled]
+        return np.where(spelled, np.int32(self._unknown), ids)
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    """The token of what the tokenizer does not know; None where it knows everything."""
+    model = tokenizer.model
+    if isinstance(model, models.Unigram):  # the library shows this one only in the file
+        number: int | None = json.loads(tokenizer.to_str())["model"]["unk_id"]
+        return number
+    text = getattr(model, "unk_token", None)
+    return None if text is None else tokenizer.token_to_id(text)
