@@ -1,8 +1,9 @@
-"""Command line of the offline half: finetune, export, evaluate.
+"""Command line of the offline half: finetune, export, evaluate, report.
 
 python -m model_export export --out bundles/default            the default model
 python -m model_export export --checkpoint DIR_OR_HUB_ID --out DIR
 python -m model_export evaluate --bundle DIR --pairs FILE
+python -m model_export report --bundle DIR                     its page, from its report.json
 python -m model_export finetune --train FILE --dev FILE --out DIR
 """
 
@@ -16,11 +17,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from model_export import export_command
 from model_export.errors import ExportError
 from service.errors import StartupError
-
-DEFAULT_ADAPTER = Path(__file__).parent / "default_model"
-DEFAULT_NAME = "adrel-minilm-l6"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,35 +44,18 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_export(commands.add_parser("export", help="checkpoint -> proven, calibrated bundle"))
+    export_command.add_to(
+        commands.add_parser("export", help="checkpoint -> proven, calibrated bundle")
+    )
+    _add_report(commands.add_parser("report", help="draw a bundle's report.html again"))
     _add_evaluate(commands.add_parser("evaluate", help="quality of a bundle on labelled pairs"))
     _add_finetune(commands.add_parser("finetune", help="labelled pairs -> adapter"))
     return parser
 
 
-def _add_export(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--checkpoint",
-        metavar="DIR_OR_ID",
-        help="sequence-classification model, a local folder or a hub id; with --adapter, its "
-        "base weights; default: the default model",
-    )
-    add("--adapter", type=Path, metavar="DIR", help="adapter made by finetune")
-    add("--precision", choices=("fp32", "int8"), default="int8", help="default: %(default)s")
-    add("--out", type=Path, required=True, metavar="DIR", help="folder of the bundle")
-    add("--name", help="model name in answers and metrics; default: from the checkpoint")
-    add("--max-length", type=int, metavar="TOKENS", help="longest pair; default: the checkpoint's")
-    add("--relevant-label", metavar="LABEL", help="two-class heads: the label that means relevant")
-    add(
-        "--calibrate-on",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="labelled pairs (JSONL) for score calibration and quality figures; repeatable",
-    )
-    parser.set_defaults(run=_export)
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
+    parser.set_defaults(run=_report)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -120,26 +102,10 @@ def _add_finetune(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_finetune)
 
 
-def _export(arguments: argparse.Namespace) -> int:
-    from model_export import checkpoint as checkpoints
-    from model_export.export import export_bundle
-    from model_export.pairs import read_pairs
+def _report(arguments: argparse.Namespace) -> int:
+    from model_export.report.files import draw_again
 
-    labelled = [pair for path in arguments.calibrate_on for pair in read_pairs(path)]
-    if arguments.adapter is None and arguments.checkpoint is None:
-        checkpoint = checkpoints.load_adapted(DEFAULT_ADAPTER, None, arguments.name or DEFAULT_NAME)
-    elif arguments.adapter is not None:
-        checkpoint = checkpoints.load_adapted(
-            arguments.adapter, arguments.checkpoint, arguments.name
-        )
-    else:
-        checkpoint = checkpoints.load_checkpoint(
-            arguments.checkpoint, arguments.relevant_label, arguments.name
-        )
-    if arguments.max_length is not None:
-        checkpoint = checkpoints.with_max_length(checkpoint, arguments.max_length)
-    manifest = export_bundle(checkpoint, arguments.precision, arguments.out, labelled)
-    print(f"bundle {manifest.model.name} {manifest.model.version} is ready in {arguments.out}")
+    print(draw_again(arguments.bundle))
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import onnx
 from tokenizers import Tokenizer
 
 from model_export.errors import ExportError
+from model_export.report.evidence import Evidence
 from service.scoring.bundle import (
     GOLDEN_FILE,
     MANIFEST_FILE,
@@ -41,6 +42,7 @@ def write_bundle(
     tokenizer: Tokenizer,
     golden: Sequence[GoldenPair],
     facts: dict[str, Any],
+    evidence: Callable[[Manifest], Evidence] | None = None,
 ) -> Manifest:
     """Write a complete bundle to `out`, or nothing.
 
@@ -50,6 +52,8 @@ def write_bundle(
         tokenizer: With no truncation or padding of its own.
         golden: Reference pairs with this graph's logits.
         facts: Every field of the manifest but `files_sha256`, with no `version` in `model`.
+        evidence: Gives what the report shows; None writes no report. The report is for people:
+            it is not among the hashed files, since the figures of its latency never repeat.
 
     Returns:
         The manifest as written.
@@ -81,6 +85,10 @@ def write_bundle(
         text = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False)
         (folder / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
         self_test(open_bundle(folder))
+        if evidence is not None:
+            from model_export.report.files import write_report  # draws: slow to import
+
+            write_report(folder, evidence(manifest))
         _replace(folder, out, Path(scratch) / "old")
     return manifest
 

@@ -228,8 +228,20 @@ class ProviderUnavailable(StartupError):
 class GoldenMismatch(StartupError):
     """The golden pairs get other logits here than at export: scores could not be trusted."""
 
-    def __init__(self, worst: float, tolerance: float) -> None:
+    def __init__(
+        self, pair: str, worst: float, tolerance: float, n_over: int, n_pairs: int
+    ) -> None:
+        """Say which pair is off and by how much.
+
+        Args:
+            pair: The worst pair, shortened.
+            worst: Its largest difference in logit.
+            tolerance: What the manifest allows.
+            n_over: How many of the pairs are over it.
+            n_pairs: How many there are.
+        """
         super().__init__(
-            f"golden pairs differ by up to {worst:.4g} in logit from the export "
-            f"(tolerance {tolerance:g}): this machine computes the model differently"
+            f"{n_over} of {n_pairs} golden pairs differ from the export by more than {tolerance:g} "
+            f"in logit, the worst by {worst:.4g}: {pair}; the file is damaged, or this machine's "
+            "ONNX Runtime computes the model differently"
         )

@@ -28,9 +28,10 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _export(checkpoint: Path, out: Path, precision: Literal["fp32", "int8"]) -> Path:
     from model_export.checkpoint import load_checkpoint
     from model_export.export import export_bundle
+    from tests.export_options import quick
 
     loaded = load_checkpoint(str(checkpoint), None, None)
-    export_bundle(loaded, precision, out, report=lambda _: None)
+    export_bundle(loaded, quick(precision), out, report=lambda _: None)
     return out
 
 

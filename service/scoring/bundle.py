@@ -35,6 +35,8 @@ MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 GOLDEN_FILE = "golden_pairs.jsonl"
 
+SHOWN_CHARS = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
@@ -161,11 +163,20 @@ def self_test(bundle: Bundle) -> float:
         raise BundleIncompatible(
             f"bundle at {bundle.path} cannot score its own golden pairs: {error}"
         ) from error
-    worst = float(np.abs(actual - expected).max())
+    off = np.abs(actual - expected).max(axis=1)  # (n,), NaN where a logit is none
     tolerance = bundle.manifest.golden.logit_tolerance
-    if not worst <= tolerance:  # also true for NaN
-        raise GoldenMismatch(worst, tolerance)
-    return worst
+    n_over = int((~(off <= tolerance)).sum())  # NaN is over
+    if n_over:
+        number = int(np.argmax(np.nan_to_num(off, nan=np.inf)))
+        query, ad_text, _ = rows[number]
+        pair = f"pair {number + 1}, query {_shortened(query)}, ad {_shortened(ad_text)}"
+        raise GoldenMismatch(pair, float(off[number]), tolerance, n_over, len(rows))
+    return float(off.max())
+
+
+def _shortened(text: str) -> str:
+    """For a message: in quotes, with what cannot be printed spelled out."""
+    return ascii(text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "...")
 
 
 def _check_files(path: Path, manifest: Manifest) -> None:

@@ -12,7 +12,7 @@ from model_export.evaluate import judge, score_pairs
 from model_export.pairs import LabelledPair
 from service.domain import Ad
 from service.scoring.bundle import Bundle, open_bundle
-from service.scoring.calibration import ScoreCalibration
+from service.scoring.calibration import Platt
 
 
 def pair(query: str, label: float, grade: float | None = None, text: str = "ad") -> LabelledPair:
@@ -72,7 +72,7 @@ def test_progress_is_told_until_every_pair_is_done(bundle: Bundle) -> None:
 
 
 def test_scores_are_calibrated_as_the_service_would(bundle: Bundle) -> None:
-    calibration = ScoreCalibration(slope=0.5, intercept=-1.0)
+    calibration = Platt(slope=0.5, intercept=-1.0, fitted_on="dev")
     calibrated = replace(
         bundle, manifest=bundle.manifest.model_copy(update={"score_calibration": calibration})
     )

@@ -23,7 +23,9 @@ from model_export.pairs import LabelledPair
 from model_export.to_onnx import convert
 from service.domain import Ad
 from service.scoring.bundle import open_bundle, read_manifest, self_test
-from service.scoring.calibration import ScoreCalibration, margin
+from service.scoring.calibration import Platt
+from service.scoring.head import margin
+from tests.export_options import quick
 from tests.tiny_models import WORDS, write_bert
 
 
@@ -39,8 +41,8 @@ def quiet(_: str) -> None:
 def test_the_manifest_states_what_was_measured(tiny_bundle_int8: Path) -> None:
     manifest = read_manifest(tiny_bundle_int8)
     assert manifest.precision.weights == "int8"
-    assert manifest.precision.recipe == rowwise_int8.RECIPE
-    assert set(manifest.parity) == {"fp32", "int8"}
+    assert manifest.precision.recipe == rowwise_int8.recipe_name(7)
+    assert set(manifest.parity) == {"fp32", "int8", "tolerances"}
     assert manifest.parity["fp32"]["worst_logit"] < 1e-4
     assert manifest.parity["int8"]["batch_spread"] == 0
     assert manifest.parity["int8"]["mean_score"] > 0, "int8 without any difference was not int8"
@@ -49,10 +51,11 @@ def test_the_manifest_states_what_was_measured(tiny_bundle_int8: Path) -> None:
 
 
 def test_a_two_class_and_a_graded_checkpoint_become_bundles_too(tmp_path: Path) -> None:
-    for n_labels, relevant in ((2, "LABEL_1"), (4, None)):
+    for n_labels, relevant, grades in ((2, "LABEL_1", None), (4, None, "0,1,2,3")):
         folder = write_bert(tmp_path / f"labels-{n_labels}", n_labels=n_labels)
         out = tmp_path / f"bundle-{n_labels}"
-        export_bundle(load_checkpoint(str(folder), relevant, None), "fp32", out, report=quiet)
+        checkpoint = load_checkpoint(str(folder), relevant, None, grades=grades)
+        export_bundle(checkpoint, quick("fp32"), out, report=quiet)
         bundle = open_bundle(out)
         assert self_test(bundle) < 1e-3
         pairs = bundle.encode("red", [Ad("1", text="shoe"), Ad("2", text="bag")])
@@ -81,14 +84,14 @@ def test_a_graph_that_scores_otherwise_is_refused_with_its_worst_pairs_and_nothi
     monkeypatch: pytest.MonkeyPatch,
     damage: Callable[[onnx.ModelProto], None],
 ) -> None:
-    def damaged(*arguments: Any) -> onnx.ModelProto:  # noqa: ANN401  # passed through
-        graph = convert(*arguments)
+    def damaged(*arguments: Any, for_gpu: bool) -> onnx.ModelProto:  # noqa: ANN401  # passed through
+        graph = convert(*arguments, for_gpu=for_gpu)
         damage(graph)
         return graph
 
     monkeypatch.setattr(export, "convert", damaged)
     with pytest.raises(ParityFailed, match="worst_logit is") as caught:
-        export_bundle(checkpoint, "int8", tmp_path / "out", report=quiet)
+        export_bundle(checkpoint, quick("int8"), tmp_path / "out", report=quiet)
     assert "torch against fp32" in str(caught.value)
     assert "worst pairs" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
@@ -111,13 +114,13 @@ def test_a_recipe_whose_scores_depend_on_the_batch_is_refused_and_the_old_bundle
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "bundle"
-    old = export_bundle(checkpoint, "fp32", out, report=quiet)
+    old = export_bundle(checkpoint, quick("fp32"), out, report=quiet)
     scratch = tmp_path_factory.mktemp("recipe")
     monkeypatch.setattr(
-        rowwise_int8, "quantize_rowwise", lambda graph: per_tensor_dynamic(graph, scratch)
+        export, "quantize_rowwise", lambda graph, _bits: per_tensor_dynamic(graph, scratch)
     )
     with pytest.raises(ParityFailed, match="torch against int8") as caught:
-        export_bundle(checkpoint, "int8", out, report=quiet)
+        export_bundle(checkpoint, quick("int8"), out, report=quiet)
     assert "batch_spread is" in str(caught.value)
     assert read_manifest(out) == old
     assert [file.name for file in tmp_path.iterdir()] == ["bundle"]
@@ -133,15 +136,15 @@ def test_a_tokenizer_that_cannot_join_two_texts_is_refused(
     )  # fmt: skip
     assert other.tokenizer is not checkpoint.tokenizer
     with pytest.raises(UnsupportedCheckpoint, match="second text before the first"):
-        export_bundle(other, "fp32", tmp_path / "out", report=quiet)
+        export_bundle(other, quick("fp32"), tmp_path / "out", report=quiet)
 
 
 def test_without_labelled_pairs_the_calibration_of_the_checkpoint_is_served(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
-    stored = ScoreCalibration(slope=0.5, intercept=-1.0, fitted_on="dev")
+    stored = Platt(slope=0.5, intercept=-1.0, fitted_on="dev")
     calibrated = replace(checkpoint, calibration=stored)
-    manifest = export_bundle(calibrated, "fp32", tmp_path / "out", report=quiet)
+    manifest = export_bundle(calibrated, quick("fp32"), tmp_path / "out", report=quiet)
     assert manifest.score_calibration == stored
     assert manifest.quality == {}
 
@@ -152,7 +155,7 @@ def test_too_few_labelled_pairs_stop_the_export_before_it_starts(
     pairs = labelled_by(tiny_bundle_fp32, n_pairs=12)
     steps: list[str] = []
     with pytest.raises(ExportError, match="at least 10 pairs of each class"):
-        export_bundle(checkpoint, "fp32", tmp_path / "out", pairs, report=steps.append)
+        export_bundle(checkpoint, quick("fp32"), tmp_path / "out", pairs, report=steps.append)
     assert steps == [], "refused before the long work, not after it"
     assert list(tmp_path.iterdir()) == []
 
@@ -161,7 +164,7 @@ def test_each_step_is_reported_in_order_with_its_figures(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
     lines: list[str] = []
-    export_bundle(checkpoint, "int8", tmp_path / "out", report=lines.append)
+    export_bundle(checkpoint, quick("int8"), tmp_path / "out", report=lines.append)
     steps = [line[:5] for line in lines if line.startswith("[")]
     assert steps == [f"[{n}/5]" for n in range(1, 6)]
     assert sum("batch_spread 0" in line for line in lines) == 2
@@ -174,7 +177,7 @@ def test_a_folder_that_is_no_bundle_is_never_overwritten(
     (tmp_path / "precious.txt").write_text("mine", encoding="utf-8")
     steps: list[str] = []
     with pytest.raises(ExportError, match="is not a bundle"):
-        export_bundle(checkpoint, "fp32", tmp_path, report=steps.append)
+        export_bundle(checkpoint, quick("fp32"), tmp_path, report=steps.append)
     assert steps == [], "refused before the long work, not after it"
     assert [file.name for file in tmp_path.iterdir()] == ["precious.txt"]
 
@@ -201,15 +204,17 @@ def test_labelled_pairs_give_calibration_quality_and_another_version(
 ) -> None:
     pairs = labelled_by(tiny_bundle_int8)
     out = tmp_path / "calibrated"
-    manifest = export_bundle(checkpoint, "int8", out, pairs, report=quiet)
+    manifest = export_bundle(checkpoint, quick("int8"), out, pairs, report=quiet)
     plain = read_manifest(tiny_bundle_int8)
     bundle = open_bundle(out)
     encoded = [bundle.encode(pair.query, [pair.ad])[0] for pair in pairs]
-    assert manifest.score_calibration == fit_score_calibration(
+    fit = fit_score_calibration(
         margin(bundle.model.logits(encoded), manifest.head),
         [pair.label for pair in pairs],
+        [pair.query for pair in pairs],
         "200 pairs given at export",
     )
+    assert manifest.score_calibration == fit.calibration
     assert manifest.quality["served"]["auc"] > 0.8
     assert manifest.quality["served"]["pairs"] == 200
     assert manifest.parity["int8"]["n_pairs"] == plain.parity["int8"]["n_pairs"] + 200
@@ -223,8 +228,8 @@ def test_the_same_export_twice_is_the_same_version_and_replaces_the_bundle(
     checkpoint: Checkpoint, tiny_bundle_fp32: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "bundle"
-    first = export_bundle(checkpoint, "fp32", out, report=quiet)
-    second = export_bundle(checkpoint, "fp32", out, report=quiet)
+    first = export_bundle(checkpoint, quick("fp32"), out, report=quiet)
+    second = export_bundle(checkpoint, quick("fp32"), out, report=quiet)
     assert first.model.version == second.model.version
     assert first.model.version == read_manifest(tiny_bundle_fp32).model.version
     assert [file.name for file in tmp_path.iterdir()] == ["bundle"]

@@ -54,7 +54,7 @@ def test_figures_of_the_export_and_of_a_later_evaluation_are_the_same(
     labelled = relabelled_by_the_model(tiny_checkpoint, rows)
     pairs_file.write_text("\n".join(json.dumps(row) for row in labelled), encoding="utf-8")
     code = main(["export", "--checkpoint", str(tiny_checkpoint), "--out", str(out),
-                 "--name", "shoes", "--calibrate-on", str(pairs_file)])  # fmt: skip
+                 "--name", "shoes", "--no-latency", "--calibrate", str(pairs_file)])  # fmt: skip
     assert code == 0
     assert "bundle shoes " in capsys.readouterr().out
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
@@ -73,7 +73,7 @@ def relabelled_by_the_model(
     loaded = load_checkpoint(str(checkpoint), None, None)
     encoder = PairEncoder(loaded.backend, loaded.max_length_tokens)
     encoded = [encoder.encode(str(row["query"]), [str(row["title"])])[0] for row in rows]
-    logits = torch_logits(loaded.model, encoded)[:, 0]
+    logits = torch_logits(loaded.model, encoded, with_segments=True)[:, 0]
     middle = sorted(logits)[len(rows) // 2]
     return [{**row, "label": int(logit > middle)} for row, logit in zip(rows, logits, strict=True)]
 

@@ -73,7 +73,9 @@ def another_tokenizer(parts: Parts) -> None:
 
 
 def another_calibration(parts: Parts) -> None:
-    parts.facts["score_calibration"]["intercept"] = 0.25
+    parts.facts["score_calibration"] = {
+        "method": "platt", "slope": 1.0, "intercept": 0.25, "fitted_on": "dev",
+    }  # fmt: skip
 
 
 def another_template(parts: Parts) -> None:

@@ -11,6 +11,7 @@ import pytest
 from service.domain import Ad
 from service.errors import BundleCorrupt, BundleIncompatible, BundleMissing, GoldenMismatch
 from service.scoring.bundle import open_bundle, read_manifest, self_test, sha256_of
+from service.scoring.calibration import Temperature
 from service.scoring.manifest import Manifest
 
 
@@ -72,7 +73,7 @@ def test_a_manifest_that_lists_no_graph_is_refused(bundle: Path) -> None:
 
 def test_another_schema_version_is_refused_with_both_numbers(bundle: Path) -> None:
     edit_manifest(bundle, lambda fields: fields.update(schema_version=99))
-    with pytest.raises(BundleIncompatible, match=r"99.*reads 1"):
+    with pytest.raises(BundleIncompatible, match=r"99.*reads 2"):
         open_bundle(bundle)
 
 
@@ -100,7 +101,8 @@ def test_inputs_that_the_graph_does_not_take_are_refused(bundle: Path) -> None:
 
 
 def test_a_manifest_that_was_edited_by_hand_is_refused(bundle: Path) -> None:
-    edit_manifest(bundle, lambda fields: fields["score_calibration"].update(slope=0.5))
+    other = Temperature(temperature=2, fitted_on="dev").model_dump()
+    edit_manifest(bundle, lambda fields: fields.update(score_calibration=other))
     with pytest.raises(BundleCorrupt, match="changed after the export"):
         open_bundle(bundle)
 
@@ -134,5 +136,5 @@ def test_a_machine_that_computes_other_logits_fails_the_self_test(bundle: Path) 
     rows = [json.loads(line) for line in lines]
     rows[7]["logits"][0] += 5.0
     rewrite_golden(bundle, "\n".join(json.dumps(row) for row in rows))
-    with pytest.raises(GoldenMismatch, match="differ by up to 5"):
+    with pytest.raises(GoldenMismatch, match=r"1 of 32 .* 0\.1 .* worst by 5: pair 8, query"):
         self_test(open_bundle(bundle))

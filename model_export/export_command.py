@@ -1,0 +1,158 @@
+"""The `export` command: its options, and what they become."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from model_export.errors import ExportError
+
+if TYPE_CHECKING:  # torch and its kin are slow to import
+    from model_export.checkpoint import Checkpoint
+
+DEFAULT_ADAPTER = Path(__file__).parent / "default_model"
+DEFAULT_NAME = "adrel-minilm-l6"
+
+# Those that only mean something for a checkpoint of one's own.
+CHECKPOINT_ONLY = ("relevant_label", "grades", "allow_pickle")
+
+TOLERANCE_HELP = {
+    "worst_logit": "largest change of a logit",
+    "mean_score": "mean change of the score",
+    "worst_score": "largest change of the score",
+    "rank_agreement": "least Spearman correlation of the scores",
+    "batch_spread": "largest change of a logit in other company",
+    "auc_loss": "what the labelled pairs' AUC may lose",
+    "ndcg_loss": "what their NDCG@10 may lose",
+}
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Give the parser this command's options."""
+    from model_export.options import ExportOptions, Precision, Target
+
+    add, defaults = parser.add_argument, ExportOptions()
+    add(
+        "--checkpoint",
+        metavar="DIR_OR_ID",
+        help="sequence-classification model, a local folder or a hub id; with --adapter, its "
+        "base weights; default: the default model",
+    )
+    add("--adapter", type=Path, metavar="DIR", help="adapter made by finetune")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the bundle")
+    add("--name", help="model name in answers and metrics; default: from the checkpoint")
+    add("--max-length", type=int, metavar="TOKENS", help="longest pair; default: the checkpoint's")
+    head = parser.add_argument_group("what the logits mean, where their labels do not say it")
+    add = head.add_argument
+    add("--relevant-label", metavar="LABEL", help="the class, or its index, that means relevant")
+    add("--grades", metavar="WORST,..,BEST", help="all classes, or their indices, in this order")
+    weights = parser.add_argument_group("numbers")
+    add = weights.add_argument
+    add("--precision", choices=get_args(Precision), default=defaults.precision, help="%(default)s")
+    add(
+        "--target",
+        choices=get_args(Target),
+        help="what the graph is made for: avx2 (default; exact on every CPU) and avx512 have int8 "
+        "weights of 7 bits, vnni and arm64 of 8; cuda (default for fp16) is for fp16 and fp32",
+    )
+    add("--fallback", choices=("fp32",), help="serve this where the precision fails the gate")
+    add(
+        "--allow-pickle",
+        action="store_true",
+        help="open pickled weights where there are no safetensors; pickles can carry code, which "
+        "torch's restricted unpickler refuses",
+    )
+    labelled = parser.add_argument_group("labelled pairs")
+    add = labelled.add_argument
+    add(
+        "--calibrate",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="labelled pairs (JSONL) for score calibration, quality figures and the gate; "
+        "repeatable",
+    )
+    add("--no-latency", action="store_true", help="leave latency out of the report: same bytes")
+    gate = parser.add_argument_group(
+        "the gate: past any of these, no bundle is written; defaults depend on the precision, see "
+        "README"
+    )
+    for name, text in TOLERANCE_HELP.items():
+        gate.add_argument(_tolerance_option(name), type=float, metavar="X", help=text)
+    parser.set_defaults(run=run)
+
+
+def _tolerance_option(name: str) -> str:
+    side = "min" if name == "rank_agreement" else "max"
+    return f"--{side}-{name.replace('_', '-')}"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Export, and say where the bundle is.
+
+    Returns:
+        Exit code 0.
+
+    Raises:
+        ExportError: Nothing was written; the message says why.
+    """
+    from model_export.export import export_bundle
+    from model_export.options import ExportOptions
+    from model_export.pairs import read_pairs
+
+    options = ExportOptions(
+        precision=arguments.precision,
+        target=arguments.target or ("cuda" if arguments.precision == "fp16" else "avx2"),
+        fall_back=arguments.fallback is not None,
+        tolerances=_tolerances(arguments),
+        with_latency=not arguments.no_latency,
+    )
+    labelled = [pair for path in arguments.calibrate for pair in read_pairs(path)]
+    checkpoint = _load(arguments)
+    manifest = export_bundle(checkpoint, options, arguments.out, labelled)
+    print(f"bundle {manifest.model.name} {manifest.model.version} is ready in {arguments.out}")
+    return 0
+
+
+def _tolerances(arguments: argparse.Namespace) -> dict[str, float]:
+    from model_export.parity import Tolerances
+
+    given = {}
+    for entry in fields(Tolerances):
+        option = _tolerance_option(entry.name)
+        value = getattr(arguments, option.removeprefix("--").replace("-", "_"))
+        if value is not None:
+            given[entry.name] = value
+    return given
+
+
+def _load(arguments: argparse.Namespace) -> Checkpoint:
+    from model_export import checkpoint as checkpoints
+
+    own = arguments.checkpoint is not None and arguments.adapter is None
+    for name in CHECKPOINT_ONLY:
+        if getattr(arguments, name) and not own:
+            raise ExportError(
+                f"--{name.replace('_', '-')} is for a --checkpoint without an adapter: an adapter "
+                "states its head, and has no pickles"
+            )
+    if own:
+        checkpoint = checkpoints.load_checkpoint(
+            arguments.checkpoint,
+            arguments.relevant_label,
+            arguments.name,
+            grades=arguments.grades,
+            allow_pickle=arguments.allow_pickle,
+        )
+    elif arguments.adapter is not None:
+        checkpoint = checkpoints.load_adapted(
+            arguments.adapter, arguments.checkpoint, arguments.name
+        )
+    else:
+        checkpoint = checkpoints.load_adapted(DEFAULT_ADAPTER, None, arguments.name or DEFAULT_NAME)
+    if arguments.max_length is not None:
+        checkpoint = checkpoints.with_max_length(checkpoint, arguments.max_length)
+    return checkpoint

@@ -1,0 +1,171 @@
+"""What an export measures its graphs on, and what it saw: pairs, the original's logits, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from model_export import parity
+from model_export.checkpoint import Checkpoint
+from model_export.errors import ParityFailed, UnsupportedCheckpoint
+from model_export.evaluate import Quality, judge
+from model_export.options import Precision
+from model_export.pairs import LabelledPair
+from model_export.parity import Logits, Tolerances
+from model_export.reference_pairs import reference_pairs
+from model_export.to_onnx import takes_segments
+from service.cpu import usable_cores
+from service.scoring.bulk import bulk_logits
+from service.scoring.calibration import Identity, Scores, to_scores
+from service.scoring.encoding import EncodedPair, PairEncoder
+from service.scoring.onnx_model import OnnxModel
+
+N_SPREAD_PAIRS = 96  # made pairs; they have every length, and more would only take longer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """A graph and what was seen of it.
+
+    Attributes:
+        precision: Of its weights.
+        recipe: How they came to it.
+        graph: The graph itself.
+        model: An open session on it.
+        logits: (n, k) of all pairs.
+        spread: (m,) of the first pairs: largest change of the uncalibrated score in company.
+        quality: Of the uncalibrated scores on the labelled pairs; None without any.
+        figures: By the names in `Tolerances`.
+        tolerances: What they may be.
+    """
+
+    precision: Precision
+    recipe: str
+    graph: onnx.ModelProto
+    model: OnnxModel
+    logits: Logits
+    spread: Scores
+    quality: Quality | None
+    figures: dict[str, Any]
+    tolerances: Tolerances
+
+    @property
+    def stage(self) -> str:
+        """What was compared."""
+        return f"torch against {self.precision}"
+
+    def copy_of_graph(self) -> onnx.ModelProto:
+        """The graph once more, for a pass that changes it in place."""
+        copy = onnx.ModelProto()
+        copy.CopyFrom(self.graph)
+        return copy
+
+
+class Proof:
+    """The pairs that every graph of one export is measured on: the made ones, then the labelled."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, labelled: Sequence[LabelledPair], folder: Path
+    ) -> None:
+        """Encode the pairs as the service will, and score them with the original model.
+
+        Args:
+            checkpoint: The original.
+            labelled: The user's pairs; may be none.
+            folder: Where graphs can be kept for as long as this is used.
+
+        Raises:
+            UnsupportedCheckpoint: Its tokenizer cannot join pairs.
+        """
+        self.checkpoint = checkpoint
+        self.labelled = labelled
+        self._folder = folder
+        render = checkpoint.template.render
+        made = [(query, render(ad)) for query, ad in reference_pairs()]
+        self.texts = made + [(pair.query, render(pair.ad)) for pair in labelled]
+        self.n_made = len(made)
+        try:
+            encoder = PairEncoder(checkpoint.backend, checkpoint.max_length_tokens)
+        except ValueError as error:
+            raise UnsupportedCheckpoint(f"checkpoint {checkpoint.name}: {error}") from error
+        self.encoded: list[EncodedPair] = [
+            encoder.encode(query, [ad_text])[0] for query, ad_text in self.texts
+        ]
+        self.reference = parity.torch_logits(
+            checkpoint.model,
+            self.encoded,
+            with_segments=takes_segments(checkpoint.model, checkpoint.tokenizer),
+        )
+        self.reference_quality = self._quality(self.reference)
+
+    def measure(
+        self, graph: onnx.ModelProto, precision: Precision, recipe: str, tolerances: Tolerances
+    ) -> Measured:
+        """Run a graph on all pairs and compare it with the original; judges nothing."""
+        path = self._folder / f"{precision}.onnx"
+        onnx.save(graph, path)
+        model = OnnxModel(
+            path, n_logits=self.checkpoint.head.n_logits, pad_id=self.checkpoint.pad_id
+        )
+        logits = bulk_logits(model, self.encoded, threads=usable_cores())
+        alone, companies = parity.logits_in_company(model, self.encoded[:N_SPREAD_PAIRS])
+        # np.max, since the built-in one passes over NaN.
+        spread = float(np.max([np.abs(company - alone).max() for company in companies]))
+        alone_scores = self.scores(alone)
+        moved = [np.abs(self.scores(company) - alone_scores) for company in companies]
+        fidelity = parity.compare(self.reference, logits, self.checkpoint.head, spread)
+        quality = self._quality(logits)
+        return Measured(
+            precision=precision,
+            recipe=recipe,
+            graph=graph,
+            model=model,
+            logits=logits,
+            spread=np.max(moved, axis=0),
+            quality=quality,
+            figures={**fidelity.figures(), **self._losses(quality)},
+            tolerances=tolerances,
+        )
+
+    def require(self, measured: Measured) -> None:
+        """Refuse a graph that is past a tolerance.
+
+        Raises:
+            ParityFailed: Names every tolerance that is not met, and the worst pairs.
+        """
+        broken = parity.violations(measured.figures, measured.tolerances)
+        if broken:
+            listed = "\n".join(f"  {sentence}" for sentence in broken)
+            table = parity.worst_pairs_table(
+                self.texts, self.reference, measured.logits, self.checkpoint.head
+            )
+            raise ParityFailed(f"parity failed, {measured.stage}:\n{listed}\n{table}")
+
+    def scores(self, logits: Logits) -> Scores:
+        """Uncalibrated scores, which a flat calibration cannot make look alike."""
+        return to_scores(logits, self.checkpoint.head, Identity())
+
+    def of_labelled(self, values: Logits) -> Logits:
+        """The rows of the labelled pairs."""
+        return values[self.n_made :]
+
+    def _quality(self, logits: Logits) -> Quality | None:
+        if not self.labelled:
+            return None
+        return judge(self.labelled, self.scores(self.of_labelled(logits)))
+
+    def _losses(self, quality: Quality | None) -> dict[str, float]:
+        """What ranking quality was lost; nothing where the labels allow no figure."""
+        if quality is None or self.reference_quality is None:
+            return {}
+        before, after = asdict(self.reference_quality), asdict(quality)
+        return {
+            f"{short}_loss": before[name] - after[name]
+            for short, name in (("auc", "auc"), ("ndcg", "ndcg_at_10"))
+            if before[name] is not None and after[name] is not None
+        }
