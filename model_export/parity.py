@@ -8,7 +8,8 @@ means that an auction's outcome depends on whoever else asks at that moment.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,6 +27,8 @@ Logits = NDArray[np.float32]
 N_WORST_SHOWN = 5
 SMALLEST_LIMIT = 1e-12  # so that how far a tolerance of zero is missed is a number too
 LARGE_BATCH_PAIRS = 32
+
+IN_MICRO_BATCHES = f"{MICRO_BATCH_PAIRS} of like length"  # as the service does on a CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,34 +126,45 @@ def torch_logits(
 
 
 def logits_in_company(
-    model: LogitModel, pairs: Sequence[EncodedPair]
-) -> tuple[Logits, list[Logits]]:
+    model: LogitModel, pairs: Sequence[EncodedPair], threads: int = 1
+) -> tuple[Logits, dict[str, Logits]]:
     """Each pair's logits alone, and in three kinds of company.
 
-    Micro-batches of neighbours in length, large batches in the given order, and every pair beside
-    the longest one, so that it is padded to full width.
+    Args:
+        model: Runs a batch; thread-safe.
+        pairs: n >= 1 pairs.
+        threads: Batches that run at once.
 
     Returns:
-        (n, k) alone, and three times (n, k), all in the order of `pairs`.
+        (n, k) alone, and by the name of the company (n, k), all in the order of `pairs`.
     """
-    alone = np.concatenate([model.logits([pair]) for pair in pairs])
     longest = max(pairs, key=lambda pair: pair.length_tokens)
-    large = [
-        model.logits(pairs[start : start + LARGE_BATCH_PAIRS])
-        for start in range(0, len(pairs), LARGE_BATCH_PAIRS)
-    ]
-    padded = [
-        model.logits([longest, *pairs[start : start + MICRO_BATCH_PAIRS]])[1:]
-        for start in range(0, len(pairs), MICRO_BATCH_PAIRS)
-    ]
-    return alone, [bulk_logits(model, pairs), np.concatenate(large), np.concatenate(padded)]
+
+    def beside_the_longest(batch: Sequence[EncodedPair]) -> Logits:
+        return model.logits([longest, *batch])[1:]  # padded to full width
+
+    with ThreadPoolExecutor(threads) as executor:
+
+        def in_order(run: Callable[[Sequence[EncodedPair]], Logits], size: int) -> Logits:
+            batches = [pairs[start : start + size] for start in range(0, len(pairs), size)]
+            return np.concatenate(list(executor.map(run, batches)))
+
+        return in_order(model.logits, 1), {
+            IN_MICRO_BATCHES: bulk_logits(model, pairs, threads=threads),
+            f"{LARGE_BATCH_PAIRS} as they come": in_order(model.logits, LARGE_BATCH_PAIRS),
+            "beside the longest": in_order(beside_the_longest, MICRO_BATCH_PAIRS),
+        }
+
+
+def largest_change(alone: Logits, companies: Mapping[str, Logits]) -> float:
+    """The batch spread: how far any logit moves in any company; NaN if one is not a number."""
+    # np.max, since the built-in one passes over NaN.
+    return float(np.max([np.abs(logits - alone).max() for logits in companies.values()]))
 
 
 def batch_spread(model: LogitModel, pairs: Sequence[EncodedPair]) -> float:
     """Largest change of any logit when the same pair is scored in other company."""
-    alone, companies = logits_in_company(model, pairs)
-    # np.max, since the built-in one passes over NaN.
-    return float(np.max([np.abs(logits - alone).max() for logits in companies]))
+    return largest_change(*logits_in_company(model, pairs))
 
 
 def compare(reference: Logits, actual: Logits, head: Head, spread: float) -> Fidelity:

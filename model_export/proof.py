@@ -113,12 +113,14 @@ class Proof:
             path, n_logits=self.checkpoint.head.n_logits, pad_id=self.checkpoint.pad_id
         )
         logits = bulk_logits(model, self.encoded, threads=usable_cores())
-        alone, companies = parity.logits_in_company(model, self.encoded[:N_SPREAD_PAIRS])
-        # np.max, since the built-in one passes over NaN.
-        spread = float(np.max([np.abs(company - alone).max() for company in companies]))
+        alone, companies = parity.logits_in_company(
+            model, self.encoded[:N_SPREAD_PAIRS], usable_cores()
+        )
         alone_scores = self.scores(alone)
-        moved = [np.abs(self.scores(company) - alone_scores) for company in companies]
-        fidelity = parity.compare(self.reference, logits, self.checkpoint.head, spread)
+        moved = [np.abs(self.scores(company) - alone_scores) for company in companies.values()]
+        fidelity = parity.compare(
+            self.reference, logits, self.checkpoint.head, parity.largest_change(alone, companies)
+        )
         quality = self._quality(logits)
         return Measured(
             precision=precision,

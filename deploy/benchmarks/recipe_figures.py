@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +10,20 @@ from numpy.typing import NDArray
 
 from model_export.evaluate import judge
 from model_export.pairs import LabelledPair
-from model_export.parity import LARGE_BATCH_PAIRS, TOLERANCES, compare, violations
-from service.scoring.bulk import MICRO_BATCH_PAIRS, LogitModel, bulk_logits
+from model_export.parity import (
+    IN_MICRO_BATCHES,
+    TOLERANCES,
+    compare,
+    largest_change,
+    logits_in_company,
+    violations,
+)
+from service.scoring.bulk import LogitModel
 from service.scoring.calibration import Identity, to_scores
 from service.scoring.encoding import EncodedPair
 from service.scoring.head import Head
 
 Logits = NDArray[np.float32]
-
-IN_MICRO_BATCHES = f"{MICRO_BATCH_PAIRS} of like length"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +70,6 @@ class RecipeFigures:
         return float(np.max([one.p99 for one in self.spread.values()]))
 
 
-def logits_in_company(
-    model: LogitModel, pairs: Sequence[EncodedPair], threads: int
-) -> tuple[Logits, dict[str, Logits]]:
-    """(n, k) logits of each pair alone, and in each company of `model_export.parity`."""
-    longest = max(pairs, key=lambda pair: pair.length_tokens)
-
-    def beside_the_longest(batch: Sequence[EncodedPair]) -> Logits:
-        return model.logits([longest, *batch])[1:]
-
-    with ThreadPoolExecutor(threads) as executor:
-
-        def in_order(run: Callable[[Sequence[EncodedPair]], Logits], size: int) -> Logits:
-            batches = [pairs[start : start + size] for start in range(0, len(pairs), size)]
-            return np.concatenate(list(executor.map(run, batches)))
-
-        return in_order(model.logits, 1), {
-            IN_MICRO_BATCHES: bulk_logits(model, pairs, threads=threads),
-            f"{LARGE_BATCH_PAIRS} as they come": in_order(model.logits, LARGE_BATCH_PAIRS),
-            "beside the longest": in_order(beside_the_longest, MICRO_BATCH_PAIRS),
-        }
-
-
 def recipe_figures(
     model: LogitModel,
     pairs: Sequence[EncodedPair],
@@ -110,9 +92,8 @@ def recipe_figures(
         threads: Runs at once.
     """
     alone, company = logits_in_company(model, pairs, threads)
-    worst_logit = float(np.max([np.abs(logits - alone).max() for logits in company.values()]))
     served = company[IN_MICRO_BATCHES]
-    fidelity = compare(reference, served, head, worst_logit)
+    fidelity = compare(reference, served, head, largest_change(alone, company))
     refused = violations(fidelity.figures(), TOLERANCES[precision])
     quality = judge(labelled, _scores(served, head)) if labelled else None
     return RecipeFigures(

@@ -96,9 +96,8 @@ def as_json(
 def draw(figure: Any, found: Sequence[Row]) -> None:  # noqa: ANN401  # matplotlib's
     """Right is faster, low is truer; red points move with their company."""
     axes = figure.subplots()
-    for index, row in enumerate(sorted(found, key=lambda row: row.figures.mean_score)):
+    for number, row in enumerate(found, start=1):
         speed, spread = row.to_fp32, row.figures.worst_spread
-        to_the_left = index % 2 == 1  # recipes of one kind lie close together
         axes.errorbar(
             speed.median,
             row.figures.mean_score,
@@ -106,16 +105,20 @@ def draw(figure: Any, found: Sequence[Row]) -> None:  # noqa: ANN401  # matplotl
             fmt="o",
             color="tab:green" if spread == 0 else "tab:red",
             capsize=3,
+            label=f"{number}  {row.name}, spread {spread:.2g}",
         )
         axes.annotate(
-            f"{row.name}\nspread {spread:.2g}",
+            str(number),  # recipes of one kind lie close together: their names stand beside
             (speed.median, row.figures.mean_score),
-            xytext=(-6 if to_the_left else 6, 6),
-            ha="right" if to_the_left else "left",
+            xytext=(0, 6 + 9 * (number % 2)),
+            ha="center",
             textcoords="offset points",
             fontsize=8,
         )
-    axes.margins(x=0.35, y=0.2)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=-0.004)
+    axes.margins(y=0.15)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     axes.set(
         xlabel="speed, in multiples of fp32 (median of rounds, lowest to highest)",
         ylabel="mean change of the score against torch",

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +14,22 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, numpy_helper
+from onnx.numpy_helper import to_array
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from tokenizers.processors import TemplateProcessing
 
 from model_export import export, rowwise_int8
 from model_export.checkpoint import Checkpoint, load_checkpoint
-from model_export.errors import ExportError, ParityFailed, UnsupportedCheckpoint
+from model_export.errors import (
+    ExportError,
+    ParityFailed,
+    QuantizationFailed,
+    UnsupportedCheckpoint,
+)
 from model_export.export import export_bundle
 from model_export.fit_calibration import fit_score_calibration
+from model_export.options import ExportOptions
 from model_export.pairs import LabelledPair
 from model_export.to_onnx import convert
 from service.domain import Ad
@@ -236,3 +247,100 @@ def test_the_same_export_twice_is_the_same_version_and_replaces_the_bundle(
     assert (
         json.loads((out / "manifest.json").read_text())["model"]["version"] == second.model.version
     )
+
+
+def test_where_int8_is_past_a_tolerance_fp32_can_be_served_and_says_so(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    options = quick("int8", fall_back=True, tolerances={"mean_score": 0.0})
+    manifest = export_bundle(checkpoint, options, tmp_path / "out", report=lines.append)
+    assert manifest.precision.weights == manifest.precision.recipe == "fp32"
+    assert re.match("int8 was asked for and refused: .*mean_score is", manifest.precision.note)
+    assert any("fall back to fp32" in line for line in lines)
+    assert self_test(open_bundle(tmp_path / "out")) < 1e-5
+    with pytest.raises(ParityFailed, match="mean_score"):
+        export_bundle(checkpoint, replace(options, fall_back=False), tmp_path / "no", report=quiet)
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_graph_that_the_recipe_cannot_rewrite_falls_back_too(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise QuantizationFailed("the graph has no MatMul")
+
+    monkeypatch.setattr(export, "quantize_rowwise", refuse)
+    options = quick("int8", fall_back=True)
+    manifest = export_bundle(checkpoint, options, tmp_path / "out", report=quiet)
+    assert manifest.precision.weights == "fp32"
+    assert "no MatMul" in manifest.precision.note
+
+
+def test_fp16_is_fused_for_a_gpu_and_keeps_its_inputs_and_logits(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    options = quick("fp16", target="cuda")
+    manifest = export_bundle(checkpoint, options, tmp_path / "out", report=quiet)
+    assert (manifest.precision.weights, manifest.precision.target) == ("fp16", "cuda")
+    assert 0 < manifest.parity["fp16"]["worst_logit"] < 0.1
+    graph = onnx.load(tmp_path / "out" / "model.onnx").graph
+    floats = {t.data_type for t in graph.initializer} & {TensorProto.FLOAT, TensorProto.FLOAT16}
+    assert floats == {TensorProto.FLOAT16}
+    assert "Attention" in {node.op_type for node in graph.node}
+    assert graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT
+    self_test(open_bundle(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(("target", "largest"), [("avx2", 63), ("avx512", 63), ("vnni", 127)])
+def test_the_target_decides_how_many_bits_weights_have(
+    checkpoint: Checkpoint, tmp_path: Path, target: str, largest: int
+) -> None:
+    options = quick("int8", target=target)
+    manifest = export_bundle(checkpoint, options, tmp_path / "out", report=quiet)
+    assert manifest.precision.target == target
+    assert manifest.precision.recipe.endswith(str(largest.bit_length() + 1))
+    tensors = onnx.load(tmp_path / "out" / "model.onnx").graph.initializer
+    weights = [to_array(t) for t in tensors if t.data_type == TensorProto.INT8]
+    assert max(int(np.abs(weight).max()) for weight in weights) == largest
+
+
+def test_the_same_export_in_another_process_gives_the_same_bytes(
+    tiny_checkpoint: Path, tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "bundle"
+    command = [sys.executable, "-m", "model_export", "export", "--checkpoint", str(tiny_checkpoint)]
+    done = subprocess.run(
+        [*command, "--out", str(out), "--no-latency"],
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    names = sorted(file.name for file in tiny_bundle_int8.iterdir())
+    assert names == sorted(file.name for file in out.iterdir())
+    assert {"report.html", "report.json"} <= set(names)
+    for name in names:
+        assert (out / name).read_bytes() == (tiny_bundle_int8 / name).read_bytes(), name
+
+
+def test_notes_of_the_checkpoint_are_told(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    lines: list[str] = []
+    noted = replace(checkpoint, notes=("its config names an activation",))
+    export_bundle(noted, quick("fp32"), tmp_path / "out", report=lines.append)
+    assert lines[0] == "note: its config names an activation"
+
+
+def test_the_report_shows_the_labelled_pairs_and_every_stage(
+    checkpoint: Checkpoint, tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    pairs = labelled_by(tiny_bundle_int8)
+    export_bundle(checkpoint, ExportOptions(), tmp_path / "out", pairs, report=quiet)
+    document = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    stages = {row["stage"] for row in document["parity"]}
+    assert stages == {"torch against fp32", "torch against int8"}
+    judged = {row["figure"] for row in document["parity"]}
+    assert {"auc_loss", "ndcg_loss", "batch_spread"} <= judged
+    assert {row["model"] for row in document["latency"]["rows"]} == {"fp32", "int8"}
+    assert "<svg" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from deploy.benchmarks.build_recipes import (
     integer_products,
     prepare,
 )
-from deploy.benchmarks.recipe_figures import IN_MICRO_BATCHES, RecipeFigures, recipe_figures
+from deploy.benchmarks.recipe_figures import RecipeFigures, recipe_figures
 from deploy.benchmarks.recipe_report import as_json, draw, rows, table
 from deploy.benchmarks.recipe_speed import (
     even_sample,
@@ -39,7 +39,7 @@ from deploy.benchmarks.recipes import (
 )
 from model_export.checkpoint import Checkpoint, load_checkpoint
 from model_export.pairs import LabelledPair
-from model_export.parity import batch_spread
+from model_export.parity import IN_MICRO_BATCHES, batch_spread
 from model_export.to_onnx import convert
 from service.domain import Ad
 from service.scoring.bundle import Bundle, open_bundle
