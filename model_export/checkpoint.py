@@ -154,7 +154,7 @@ def load_checkpoint(
         template=AdTemplate(),
         max_length_tokens=limit,
         calibration=calibration,
-        notes=(*facts.notes, *_segment_notes(model, tokenizer)),
+        notes=(*facts.notes, *_regression_notes(config), *_segment_notes(model, tokenizer)),
     )
 
 
@@ -204,6 +204,15 @@ def _usual_length(longest_tokens: int, stated_tokens: int | None) -> int:
             f"reads at most {limit} tokens, and a pair needs {SHORTEST_LIMIT_TOKENS}"
         )
     return limit
+
+
+def _regression_notes(config: Any) -> tuple[str, ...]:  # noqa: ANN401  # untyped library
+    if getattr(config, "problem_type", None) != "regression":
+        return ()
+    return (
+        "it is a regression head, and what it gives is read as log-odds of relevance: calibrate "
+        "(--calibrate) before a score is taken for a probability",
+    )
 
 
 def _segment_notes(model: Any, tokenizer: Any) -> tuple[str, ...]:  # noqa: ANN401  # untyped libraries

@@ -72,6 +72,12 @@ def require_classifier(fields: dict[str, Any]) -> None:
             f"cannot be loaded: its config.json names no family of transformers (model_type "
             f"{family!r})"
         )
+    own = sorted(name for name in fields.get("auto_map") or () if name.startswith(_MODEL_CODE))
+    if own:
+        raise UnsupportedCheckpoint(
+            f"has program code of its own for {', '.join(own)} (auto_map), which is never run; "
+            f"transformers' {family} may compute something else from the same weights"
+        )
     names = [str(name) for name in fields.get("architectures") or ()]
     if fields.get("is_encoder_decoder"):
         raise UnsupportedCheckpoint(
@@ -134,6 +140,8 @@ def _why_not_fetched(error: BaseException) -> str:
         )
     return one_line(error)
 
+
+_MODEL_CODE = ("AutoConfig", "AutoModel")
 
 # By name: they come from two libraries, of which only one is a dependency of ours.
 _UNREACHABLE = frozenset({"LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectError"})

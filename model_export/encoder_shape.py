@@ -97,7 +97,8 @@ def _width(editor: GraphEditor, name: str) -> int | None:
 def row_inputs(editor: GraphEditor, node: onnx.NodeProto) -> list[str] | None:
     """The inputs of a node that treats each token by itself, less its constants; else None."""
     if node.op_type in _ELEMENTWISE:
-        return [node.input[0]]
+        # Any other axis than the last would mean another one in rows.
+        return [node.input[0]] if attribute(node, "axis", -1) == -1 else None
     if node.op_type == "MatMul":
         dims = editor.constant_dims(node.input[1])
         return [node.input[0]] if dims is not None and len(dims) == 2 else None

@@ -11,6 +11,8 @@ ExportError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class ExportError(Exception):
     """Base of all errors that a user of the offline commands can meet."""
@@ -37,4 +39,13 @@ class QuantizationFailed(ExportError):
 
 
 class ParityFailed(ExportError):
-    """A graph scores unlike its reference; the message is a table, worst pairs first."""
+    """A graph scores unlike its reference; the message is a table, worst pairs first.
+
+    Attributes:
+        broken: A sentence for each tolerance that is not met.
+    """
+
+    def __init__(self, stage: str, broken: Sequence[str], worst_pairs: str) -> None:
+        self.broken = tuple(broken)
+        listed = "\n".join(f"  {sentence}" for sentence in broken)
+        super().__init__(f"parity failed, {stage}:\n{listed}\n{worst_pairs}")

@@ -33,7 +33,7 @@ def evidence_of(
         manifest: As written.
         scores: (n,) calibrated scores of all pairs.
         fit: How the score calibration was chosen; None where it was not fitted here.
-        options: Whether to measure the latency.
+        options: Whether to measure the latency; a GPU's is not to be had from the CPU here.
     """
     fp32, served = stages[0], stages[-1]
     labels = [float(pair.label) for pair in proof.labelled]
@@ -54,7 +54,7 @@ def evidence_of(
         facts=manifest.model_dump(mode="json"),
         calibration_rows=fit.rows() if fit else (),
         held_out_scores=fit.held_out_scores if fit else None,
-        latency=_latency(proof, stages) if options.with_latency else None,
+        latency=_latency(proof, stages) if options.with_latency and not options.for_gpu else None,
     )
 
 

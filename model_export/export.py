@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from model_export.bundle_facts import bundle_facts
 from model_export.calibration_fit import CalibrationFit
@@ -28,6 +31,7 @@ from service.scoring.target import WEIGHT_BITS
 Report = Callable[[str], None]
 
 N_GOLDEN_PAIRS = 32
+MANY_UNKNOWN = 0.2
 
 
 def export_bundle(
@@ -54,6 +58,7 @@ def export_bundle(
         ExportError: Nothing was written; the message says why.
     """
     check_target(out)
+    options.require_machine()
     if labelled:  # before the minutes that come, not after
         require_both_classes([pair.label for pair in labelled])
     for note in checkpoint.notes:
@@ -67,11 +72,13 @@ def export_bundle(
         layout = "fused"
         if not options.for_gpu and lay_out_token_rows(graph):
             layout = "fused, token rows"
-        proof = Proof(checkpoint, labelled, Path(folder))
+        proof = _prepare(checkpoint, labelled, Path(folder))
+        _warn_of_unknown_tokens(proof, report)
         report(f"[2/5] parity of torch and fp32 ({layout}) on {len(proof.encoded)} pairs")
         fp32 = proof.measure(graph, "fp32", "fp32", options.tolerances_of("fp32"))
         _tell(fp32, report)
         proof.require(fp32)
+        del graph
         stages, note = [fp32], ""
         if options.precision == "fp32":
             report("[3/5] no quantization asked for")
@@ -79,17 +86,39 @@ def export_bundle(
             stages, note = _reduce(proof, fp32, options, report)
         served = stages[-1]
         calibration, fit = _calibrate(proof, served)
+        if fit is not None and checkpoint.calibration is not None:
+            report("note: the score calibration stored with the checkpoint is replaced")
         report(f"[4/5] score calibration: {calibration.method}, {calibration.fitted_on}")
         scores = to_scores(served.logits, checkpoint.head, calibration)
         facts = bundle_facts(proof, stages, options, calibration, fit, scores, note)
         report(f"[5/5] write {out}")
         return write_bundle(
             out,
-            served.graph,
+            served.file,
             checkpoint.backend,
             _golden(proof, served),
             facts,
             lambda manifest: evidence_of(proof, stages, manifest, scores, fit, options),
+        )
+
+
+def _prepare(checkpoint: Checkpoint, labelled: Sequence[LabelledPair], folder: Path) -> Proof:
+    from tqdm import tqdm
+
+    with tqdm(unit="pair", desc="torch", file=sys.stderr, disable=None, leave=False) as progress:
+        return Proof(checkpoint, labelled, folder, progress.update)
+
+
+def _warn_of_unknown_tokens(proof: Proof, report: Report) -> None:
+    unknown = proof.checkpoint.tokenizer.unk_token_id
+    if unknown is None:
+        return
+    ids = np.concatenate([pair.ids for pair in proof.encoded])
+    share = float((ids == unknown).mean())
+    if share > MANY_UNKNOWN:
+        report(
+            f"note: {share:.0%} of the tokens of the pairs below are unknown to the tokenizer, so "
+            "they prove little; bring pairs in the model's own language with --calibrate"
         )
 
 
@@ -105,11 +134,11 @@ def _reduce(
     tolerances = options.tolerances_of(precision)
     try:
         if precision == "fp16":
-            graph, recipe = to_half_precision(fp32.graph), "fp16"
+            graph, recipe = to_half_precision(fp32.load_graph()), "fp16"
             report("[3/5] to fp16; parity of torch and fp16, on the CPU")
         else:
             bits = WEIGHT_BITS[options.target]
-            graph, recipe = fp32.copy_of_graph(), recipe_name(bits)
+            graph, recipe = fp32.load_graph(), recipe_name(bits)
             n_products = quantize_rowwise(graph, bits)
             report(f"[3/5] quantize {n_products} products, {recipe}; parity of torch and int8")
         reduced = proof.measure(graph, precision, recipe, tolerances)
@@ -118,9 +147,9 @@ def _reduce(
     except (ParityFailed, QuantizationFailed) as error:
         if not options.fall_back:
             raise
-        reason = " ".join(str(error).split("\n  worst pairs")[0].split())
+        reasons = error.broken if isinstance(error, ParityFailed) else (str(error),)
         report(f"{error}\n      fall back to fp32")
-        return [fp32], f"{precision} was asked for and refused: {reason}"
+        return [fp32], f"{precision} was asked for and refused: {'; '.join(reasons)}"
     return [fp32, reduced], ""
 
 

@@ -32,6 +32,7 @@ TOLERANCE_HELP = {
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Give the parser this command's options."""
     from model_export.options import ExportOptions, Precision, Target
+    from model_export.parity import TOLERANCES
 
     add, defaults = parser.add_argument, ExportOptions()
     add(
@@ -80,13 +81,21 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "the gate: past any of these, no bundle is written; defaults depend on the precision, see "
         "README"
     )
+    usual = TOLERANCES["int8"]
     for name, text in TOLERANCE_HELP.items():
-        gate.add_argument(_tolerance_option(name), type=float, metavar="X", help=text)
+        gate.add_argument(
+            _tolerance_option(name),
+            type=float,
+            metavar="X",
+            help=f"{text} (int8: {getattr(usual, name):g})",
+        )
     parser.set_defaults(run=run)
 
 
 def _tolerance_option(name: str) -> str:
-    side = "min" if name == "rank_agreement" else "max"
+    from model_export.parity import AT_LEAST
+
+    side = "min" if name == AT_LEAST else "max"
     return f"--{side}-{name.replace('_', '-')}"
 
 

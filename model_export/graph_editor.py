@@ -11,6 +11,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from model_export.errors import ExportError
+
 CONTRIB_DOMAIN = "com.microsoft"  # where ONNX Runtime's own operators live
 
 
@@ -29,6 +31,7 @@ class GraphEditor:
         for node in graph.node:
             for name in reads(node):
                 self._consumers[name].append(node)
+        self._new_constants: list[onnx.TensorProto] = []
         self._nodes: list[onnx.NodeProto] = []
         self.old_nodes = list(graph.node)
         self.inputs = {value.name for value in graph.input}
@@ -58,10 +61,22 @@ class GraphEditor:
         return None if tensor is None else tuple(tensor.dims)
 
     def constant(self, name: str, value: NDArray[Any] | np.generic) -> str:
-        """An initializer of that name, made on the first call."""
-        if name not in self._constants:
-            self._constants[name] = numpy_helper.from_array(np.asarray(value), name)
+        """An initializer of that name, made on the first call.
+
+        Raises:
+            ExportError: There is one with another value.
+        """
+        made = numpy_helper.from_array(np.asarray(value), name)
+        held = self._constants.setdefault(name, made)
+        if held is not made and not np.array_equal(numpy_helper.to_array(held), value):
+            raise ExportError(f"the graph has a constant {name} of its own")
+        if held is made:
+            self._new_constants.append(made)
         return name
+
+    def has_constant(self, name: str) -> bool:
+        """Whether there is an initializer of that name, an old or a new one."""
+        return name in self._constants
 
     def keep(self, node: onnx.NodeProto) -> None:
         """Take an old node over as it is."""
@@ -91,10 +106,11 @@ class GraphEditor:
                 needed.update(reads(node))
         del self._graph.node[:]
         self._graph.node.extend(reversed(alive))
-        del self._graph.initializer[:]
-        self._graph.initializer.extend(
-            tensor for name, tensor in self._constants.items() if name in needed
-        )
+        # The large ones that stay are not copied: memory of a deleted one is not given back.
+        for index in reversed(range(len(self._graph.initializer))):
+            if self._graph.initializer[index].name not in needed:
+                del self._graph.initializer[index]
+        self._graph.initializer.extend(t for t in self._new_constants if t.name in needed)
 
 
 def reads(node: onnx.NodeProto) -> Iterator[str]:

@@ -6,14 +6,12 @@ import onnx
 
 
 def to_half_precision(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph in fp16, as a new model.
+    """The graph in fp16; what was given is used up.
 
     Args:
         graph: fp32, fused for a GPU.
     """
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    copy = onnx.ModelProto()
-    copy.CopyFrom(graph)
-    half: onnx.ModelProto = convert_float_to_float16(copy, keep_io_types=True)
+    half: onnx.ModelProto = convert_float_to_float16(graph, keep_io_types=True)
     return half

@@ -41,9 +41,19 @@ def load_model(reference: str, config: Any, *, allow_pickle: bool) -> Any:  # no
             f"has no trained weights for {sorted(info['missing_keys'])[:3]}: fine-tune it for "
             "sequence classification first"
         )
+    surplus = sorted(k for k in info["unexpected_keys"] if not k.endswith(_HARMLESS))
+    if surplus:
+        raise UnsupportedCheckpoint(
+            f"has weights that its architecture does not use, such as {surplus[:3]}: its config is "
+            "of another model, or it needs code of its own"
+        )
     model = model.eval().float()
     _require_finite(model)
     return model
+
+
+# Counters that transformers once stored and now makes itself.
+_HARMLESS = ("position_ids", "num_batches_tracked")
 
 
 def load_tokenizer(reference: str, model: Any) -> Any:  # noqa: ANN401  # untyped library

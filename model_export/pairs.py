@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from service.domain import Ad
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+LARGEST_GRADE = 20  # enters gains as a power of two
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def read_pairs(path: Path) -> list[LabelledPair]:
             message has the path, the line number and the reason.
     """
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")  # some tools write a mark at the start
     except (OSError, UnicodeDecodeError) as error:
         raise BadPairsFile(f"{path}: cannot be read as UTF-8 text: {error}") from error
     pairs = []
@@ -61,7 +64,12 @@ def read_pairs(path: Path) -> list[LabelledPair]:
             continue
         try:
             pairs.append(_parse_pair(json.loads(line), line_number))
-        except ValueError as error:  # json.JSONDecodeError is one
+        except json.JSONDecodeError as error:
+            raise BadPairsFile(
+                f"{path}, line {line_number}: not JSON, of which one object a line is expected: "
+                f"{error}"
+            ) from error
+        except (ValueError, OverflowError, RecursionError) as error:
             raise BadPairsFile(f"{path}, line {line_number}: {error}") from error
     if not pairs:
         raise BadPairsFile(f"{path}: holds no pairs; expected one JSON object a line")
@@ -95,10 +103,17 @@ def _parse_pair(row: object, line_number: int) -> LabelledPair:
         query=query,
         ad=ad,
         label=label,
-        grade=None if grade is None else _number(grade, "grade"),
+        grade=None if grade is None else _grade(grade),
         rater_grades=tuple(_number(value, "raters") for value in raters),
         source=_text(row, "source"),
     )
+
+
+def _grade(value: object) -> float:
+    grade = _number(value, "grade")
+    if abs(grade) > LARGEST_GRADE:
+        raise ValueError(f"'grade' must be at most {LARGEST_GRADE}, got {grade:g}")
+    return grade
 
 
 def _text(row: dict[str, Any], key: str) -> str:
@@ -107,6 +122,10 @@ def _text(row: dict[str, Any], key: str) -> str:
         return ""
     if not isinstance(value, str):
         raise ValueError(f"'{key}' must be a string, got {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # half of a surrogate pair: no text has it
+        raise ValueError(f"'{key}' is not Unicode text: {error.reason}") from error
     return value.strip()
 
 
@@ -114,4 +133,7 @@ def _number(value: object, key: str) -> float:
     # bool is an int to Python, and `true` is a fair way to write label 1.
     if not isinstance(value, int | float):
         raise ValueError(f"'{key}' must be a number, got {type(value).__name__}")
-    return float(value)
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"'{key}' must be a finite number, got {number:g}")
+    return number

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_export.metrics import rank_correlation
+from model_export.report.shown_text import shown_text
 from service.scoring.bulk import MICRO_BATCH_PAIRS, LogitModel, bulk_logits
 from service.scoring.calibration import Identity, to_scores
 from service.scoring.encoding import EncodedPair
@@ -25,6 +26,7 @@ from service.scoring.head import Head
 Logits = NDArray[np.float32]
 
 N_WORST_SHOWN = 5
+AT_LEAST = "rank_agreement"  # the one figure whose tolerance is a lower limit
 SMALLEST_LIMIT = 1e-12  # so that how far a tolerance of zero is missed is a number too
 LARGE_BATCH_PAIRS = 32
 
@@ -101,6 +103,7 @@ def torch_logits(
     pairs: Sequence[EncodedPair],
     *,
     with_segments: bool,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Logits:
     """The reference: each pair alone through the original torch model in fp32, so no padding.
 
@@ -108,6 +111,7 @@ def torch_logits(
         model: transformers sequence classifier in eval mode.
         pairs: n pairs, as the service encodes them.
         with_segments: Whether it is fed segment ids; see `to_onnx.takes_segments`.
+        on_progress: Told of each pair.
 
     Returns:
         (n, k) float32.
@@ -122,6 +126,7 @@ def torch_logits(
             if with_segments:
                 feed["token_type_ids"] = torch.from_numpy(pair.type_ids)[None]
             rows.append(model(**feed).logits[0].float().numpy())
+            on_progress(1)
     return np.stack(rows).astype(np.float32)
 
 
@@ -182,6 +187,11 @@ def compare(reference: Logits, actual: Logits, head: Head, spread: float) -> Fid
     )
 
 
+def is_met(name: str, value: float, limit: float) -> bool:
+    """Whether a figure is within its tolerance; NaN never is."""
+    return value >= limit if name == AT_LEAST else value <= limit
+
+
 def violations(figures: Mapping[str, float], tolerances: Tolerances) -> list[str]:
     """One sentence per tolerance that is not met; all of them, the farthest from it first.
 
@@ -195,11 +205,11 @@ def violations(figures: Mapping[str, float], tolerances: Tolerances) -> list[str
         if name not in figures:
             continue
         got = figures[name]
-        if name == "rank_agreement":
-            passes, excess = got >= limit, (1 - got) / max(1 - limit, SMALLEST_LIMIT)
+        if name == AT_LEAST:
+            excess = (1 - got) / max(1 - limit, SMALLEST_LIMIT)
         else:
-            passes, excess = got <= limit, got / max(limit, SMALLEST_LIMIT)
-        if not passes:
+            excess = got / max(limit, SMALLEST_LIMIT)
+        if not is_met(name, got, limit):
             excess = math.inf if math.isnan(excess) else excess
             broken.append((-excess, f"{name} is {got:.6g}, tolerance {limit:g}"))
     return [sentence for _, sentence in sorted(broken)]
@@ -222,8 +232,9 @@ def worst_pairs_table(
     order = np.argsort(-change, kind="stable")[:N_WORST_SHOWN]
     lines = ["  worst pairs:  before  after   query | ad"]
     for index in order:
-        query, ad = (" ".join(text.split()) for text in texts[index])
+        query, ad = texts[index]
         lines.append(
-            f"                {before[index]:.4f}  {after[index]:.4f}  {query[:40]} | {ad[:60]}"
+            f"                {before[index]:.4f}  {after[index]:.4f}  "
+            f"{shown_text(query, 40)} | {shown_text(ad, 60)}"
         )
     return "\n".join(lines)

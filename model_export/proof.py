@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,16 @@ from model_export.evaluate import Quality, judge
 from model_export.options import Precision
 from model_export.pairs import LabelledPair
 from model_export.parity import Logits, Tolerances
-from model_export.reference_pairs import reference_pairs
+from model_export.reference_pairs import N_AWKWARD, reference_pairs, vocabulary_pairs
 from model_export.to_onnx import takes_segments
 from service.cpu import usable_cores
+from service.errors import BundleIncompatible, InferenceFailed
 from service.scoring.bulk import bulk_logits
 from service.scoring.calibration import Identity, Scores, to_scores
 from service.scoring.encoding import EncodedPair, PairEncoder
 from service.scoring.onnx_model import OnnxModel
 
+SAME_SCORE = 1e-7  # largest difference of scores that are one score
 N_SPREAD_PAIRS = 96  # made pairs; they have every length, and more would only take longer
 
 
@@ -35,7 +37,7 @@ class Measured:
     Attributes:
         precision: Of its weights.
         recipe: How they came to it.
-        graph: The graph itself.
+        file: The graph itself; on disk, since a large one should not lie in memory twice.
         model: An open session on it.
         logits: (n, k) of all pairs.
         spread: (m,) of the first pairs: largest change of the uncalibrated score in company.
@@ -46,7 +48,7 @@ class Measured:
 
     precision: Precision
     recipe: str
-    graph: onnx.ModelProto
+    file: Path
     model: OnnxModel
     logits: Logits
     spread: Scores
@@ -59,18 +61,20 @@ class Measured:
         """What was compared."""
         return f"torch against {self.precision}"
 
-    def copy_of_graph(self) -> onnx.ModelProto:
-        """The graph once more, for a pass that changes it in place."""
-        copy = onnx.ModelProto()
-        copy.CopyFrom(self.graph)
-        return copy
+    def load_graph(self) -> onnx.ModelProto:
+        """The graph, for a pass to change in place."""
+        return onnx.load(self.file)
 
 
 class Proof:
     """The pairs that every graph of one export is measured on: the made ones, then the labelled."""
 
     def __init__(
-        self, checkpoint: Checkpoint, labelled: Sequence[LabelledPair], folder: Path
+        self,
+        checkpoint: Checkpoint,
+        labelled: Sequence[LabelledPair],
+        folder: Path,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Encode the pairs as the service will, and score them with the original model.
 
@@ -78,15 +82,18 @@ class Proof:
             checkpoint: The original.
             labelled: The user's pairs; may be none.
             folder: Where graphs can be kept for as long as this is used.
+            on_progress: Told how many more pairs the original has scored.
 
         Raises:
-            UnsupportedCheckpoint: Its tokenizer cannot join pairs.
+            UnsupportedCheckpoint: Its tokenizer cannot join pairs or does not fit it, or it gives
+                all pairs one score.
         """
         self.checkpoint = checkpoint
         self.labelled = labelled
         self._folder = folder
         render = checkpoint.template.render
         made = [(query, render(ad)) for query, ad in reference_pairs()]
+        made[N_AWKWARD:N_AWKWARD] = vocabulary_pairs(checkpoint.tokenizer.get_vocab())
         self.texts = made + [(pair.query, render(pair.ad)) for pair in labelled]
         self.n_made = len(made)
         try:
@@ -96,17 +103,50 @@ class Proof:
         self.encoded: list[EncodedPair] = [
             encoder.encode(query, [ad_text])[0] for query, ad_text in self.texts
         ]
-        self.reference = parity.torch_logits(
-            checkpoint.model,
-            self.encoded,
-            with_segments=takes_segments(checkpoint.model, checkpoint.tokenizer),
-        )
+        self.reference = self._original(on_progress)
+        if float(np.ptp(self.scores(self.reference))) < SAME_SCORE:
+            raise UnsupportedCheckpoint(
+                f"checkpoint {checkpoint.name} gives every pair the same score: there is nothing "
+                "to rank by, and no parity to prove"
+            )
         self.reference_quality = self._quality(self.reference)
+
+    def _original(self, on_progress: Callable[[int], None]) -> Logits:
+        checkpoint = self.checkpoint
+        try:
+            return parity.torch_logits(
+                checkpoint.model,
+                self.encoded,
+                with_segments=takes_segments(checkpoint.model, checkpoint.tokenizer),
+                on_progress=on_progress,
+            )
+        except (IndexError, RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise UnsupportedCheckpoint(
+                f"checkpoint {checkpoint.name} cannot read what its tokenizer makes of a pair: "
+                f"{reason}"
+            ) from error
 
     def measure(
         self, graph: onnx.ModelProto, precision: Precision, recipe: str, tolerances: Tolerances
     ) -> Measured:
-        """Run a graph on all pairs and compare it with the original; judges nothing."""
+        """Run a graph on all pairs and compare it with the original; judges nothing.
+
+        Raises:
+            UnsupportedCheckpoint: The graph cannot be opened or run.
+        """
+        try:
+            return self._measure(graph, precision, recipe, tolerances)
+        except (InferenceFailed, BundleIncompatible) as error:
+            reason = " ".join(str(error).split())
+            raise UnsupportedCheckpoint(
+                f"checkpoint {self.checkpoint.name} became a graph that ONNX Runtime cannot run: "
+                f"{reason}"
+            ) from error
+
+    def _measure(
+        self, graph: onnx.ModelProto, precision: Precision, recipe: str, tolerances: Tolerances
+    ) -> Measured:
         path = self._folder / f"{precision}.onnx"
         onnx.save(graph, path)
         model = OnnxModel(
@@ -125,12 +165,16 @@ class Proof:
         return Measured(
             precision=precision,
             recipe=recipe,
-            graph=graph,
+            file=path,
             model=model,
             logits=logits,
             spread=np.max(moved, axis=0),
             quality=quality,
-            figures={**fidelity.figures(), **self._losses(quality)},
+            figures={
+                **fidelity.figures(),
+                "n_spread_pairs": len(alone),
+                **self._losses(quality),
+            },
             tolerances=tolerances,
         )
 
@@ -142,11 +186,10 @@ class Proof:
         """
         broken = parity.violations(measured.figures, measured.tolerances)
         if broken:
-            listed = "\n".join(f"  {sentence}" for sentence in broken)
             table = parity.worst_pairs_table(
                 self.texts, self.reference, measured.logits, self.checkpoint.head
             )
-            raise ParityFailed(f"parity failed, {measured.stage}:\n{listed}\n{table}")
+            raise ParityFailed(measured.stage, broken, table)
 
     def scores(self, logits: Logits) -> Scores:
         """Uncalibrated scores, which a flat calibration cannot make look alike."""

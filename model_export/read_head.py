@@ -17,7 +17,7 @@ Not "positive", which is a sentiment, nor "yes" or "true", which answer an unkno
 
 # "2", "1.5", "grade_2", "relevance 2"; but not "LABEL_2", which transformers makes up, nor
 # "5 stars", which is how good a thing is and not how relevant.
-_NUMBERED = re.compile(r"(?P<prefix>|grade_?|relevance_?)(?P<number>\d+(?:\.\d+)?)")
+_NUMBERED = re.compile(r"(?P<prefix>|grade_?|relevance_?)(?P<number>-?\d+(?:\.\d+)?)")
 
 SCALES: tuple[tuple[frozenset[str], ...], ...] = (
     # The four classes of the Shopping Queries data set (Reddy et al. 2022, arXiv 2206.06588).
@@ -167,7 +167,8 @@ _WHOLE_WORDS = frozenset({"not_relevant", "non_relevant"})
 
 
 def _normalized(label: str) -> str:
-    return re.sub(r"[\s_-]+", "_", label.strip().lower())
+    # A hyphen before a digit is a sign.
+    return re.sub(r"(?:[\s_]|-(?!\d))+", "_", label.strip().lower())
 
 
 def _parse_order(labels: list[str], grades: str) -> list[int]:

@@ -7,6 +7,7 @@ short and long, related and not, and text that is awkward for a tokenizer.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 from service.domain import Ad
 
@@ -91,6 +92,28 @@ _AWKWARD = (
     ("long story", "word " * 2000),
     ("what is the best and cheapest way to " * 20, "Short ad"),
 )
+
+
+N_AWKWARD = len(_AWKWARD)
+
+
+def vocabulary_pairs(vocabulary: Iterable[str], n_pairs: int = 22) -> list[tuple[str, str]]:
+    """Query and ad text of pairs made of the tokenizer's own words, in whatever language.
+
+    The pairs of this file have a few hundred words between them. These reach rows of the embedding
+    table from all over, so that a table that was shuffled or damaged is noticed.
+
+    Args:
+        vocabulary: The tokenizer's tokens.
+        n_pairs: How many pairs.
+    """
+    rng = random.Random(SEED)  # noqa: S311  # a fixed sequence is wanted
+    stems = {token.removeprefix("##").lstrip("\u2581\u0120") for token in vocabulary}
+    words = sorted(word for word in stems if word.isalpha()) or ["a"]
+    return [
+        (" ".join(rng.choices(words, k=6)), " ".join(rng.choices(words, k=50)))
+        for _ in range(n_pairs)
+    ]
 
 
 def reference_pairs(n_pairs: int = 240) -> list[tuple[str, Ad]]:

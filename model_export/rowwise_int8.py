@@ -12,8 +12,12 @@ Each `MatMul(x, W)` with constant W becomes
     y     = MatMulIntegerToFloat(q, W int8, scales per column) * scale
 
 What GELU gives is never below -0.17, so its rows are spread over more of the 256 steps: zero point
-48, scale = max(x) / 207. The input's quantization is shared by all products that read it (query,
-key and value). Products of the head, on one row a pair, stay in fp32: they cost nothing.
+48, scale = max(max(x) / 207, 0.17 / 48). The input's quantization is shared by all products that
+read it (query, key and value). What comes after the first token was taken, on one row a pair, stays
+in fp32: it costs nothing.
+
+A row with a NaN in it gives NaN only if its scale does, which ReduceMax decides. Behind a layer
+normalization, which makes a whole row NaN, it does.
 
 Sources: per-token activations in ZeroQuant (arXiv 2206.01861, section 4.2). Weights keep 7 bits
 unless the target multiplies 8 x 8 bits exactly: x86 without VNNI adds pairs of products in
@@ -162,23 +166,33 @@ class _Rewriter:
     def _rewrite(self, node: onnx.NodeProto) -> None:
         editor = self._editor
         activation, weight_name = node.input
-        weight = editor.value(weight_name)
-        assert weight is not None  # noqa: S101  # `_is_matrix` saw that it is constant
-        quantized, scales = quantize_weight(weight.astype(np.float32), self._weight_bits)
-        rows = self._quantize_rows(activation, n_in=weight.shape[0])
+        [n_in, _] = editor.constant_dims(weight_name) or ()
+        values, scales = self._quantize_weight(weight_name)
+        rows = self._quantize_rows(activation, n_in)
         product = editor.add(
             "MatMulIntegerToFloat",
             [
                 rows.values,
-                editor.constant(f"{weight_name}_int8", quantized),
+                values,
                 editor.constant("rowwise_one", np.float32(1)),  # the row scale comes after
-                editor.constant(f"{weight_name}_scales", scales),
+                scales,
                 editor.constant(f"rowwise_zero_{rows.range.zero}", np.uint8(rows.range.zero)),
             ],
             f"{node.output[0]}_unscaled",
             CONTRIB_DOMAIN,
         )
         editor.add("Mul", [product, rows.scales], node.output[0])
+
+    def _quantize_weight(self, name: str) -> tuple[str, str]:
+        """Names of the integers and of their scales; layers that share a matrix share these."""
+        values, scales = f"{name}_int8", f"{name}_scales"
+        if not self._editor.has_constant(values):
+            weight = self._editor.value(name)
+            assert weight is not None  # noqa: S101  # `_is_matrix` saw that it is constant
+            made = quantize_weight(weight.astype(np.float32), self._weight_bits)
+            self._editor.constant(values, made[0])
+            self._editor.constant(scales, made[1])
+        return values, scales
 
     def _quantize_rows(self, x: str, n_in: int) -> QuantizedRows:
         """Quantize an activation of shape (..., n_in) once, for all who read it."""

@@ -11,7 +11,8 @@ to 10/12 of a layer's products, which a model of few layers feels most. (Two, si
 row goes through another routine of ONNX Runtime, whose sums have another order: a pair would
 score differently alone.)
 
-The pass changes nothing in a graph that it does not know through and through.
+The pass takes an encoder from the normalization on that its first fused attention reads, to its
+head. What stands before stays as it is; if anything after it is unknown, all does.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ def sum_tokens_in_order(graph: onnx.GraphProto) -> None:
 
 def _is_masked_sum(editor: GraphEditor, node: onnx.NodeProto) -> bool:
     """Over the token axis of a product, as of hidden states with their mask."""
-    if node.op_type != "ReduceSum" or attribute(node, "keepdims", 1):
-        return False
+    if node.op_type != "ReduceSum" or attribute(node, "keepdims", 1) or len(node.input) < 2:
+        return False  # without axes it is the sum of everything
     product, axes = editor.producer(node.input[0]), editor.value(node.input[1])
     is_product = product is not None and product.op_type == "Mul"
     return is_product and axes is not None and axes.tolist() == [TOKEN_AXIS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -10,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import onnx
 from tokenizers import Tokenizer
 
 from model_export.errors import ExportError
@@ -38,7 +38,7 @@ class GoldenPair:
 
 def write_bundle(
     out: Path,
-    graph: onnx.ModelProto,
+    graph: Path,
     tokenizer: Tokenizer,
     golden: Sequence[GoldenPair],
     facts: dict[str, Any],
@@ -48,7 +48,7 @@ def write_bundle(
 
     Args:
         out: The folder to make. An older bundle there is replaced in one step.
-        graph: The graph to serve.
+        graph: File of the graph to serve.
         tokenizer: With no truncation or padding of its own.
         golden: Reference pairs with this graph's logits.
         facts: Every field of the manifest but `files_sha256`, with no `version` in `model`.
@@ -67,7 +67,7 @@ def write_bundle(
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
         folder = Path(scratch) / "bundle"
         folder.mkdir()
-        onnx.save(graph, folder / MODEL_FILE)
+        shutil.copyfile(graph, folder / MODEL_FILE)
         tokenizer.save(str(folder / TOKENIZER_FILE))
         rows = [json.dumps({"query": p.query, "ad_text": p.ad_text, "logits": p.logits})
                 for p in golden]  # fmt: skip
@@ -97,12 +97,13 @@ def check_target(out: Path) -> None:
     """Refuse a target that would overwrite something other than a bundle.
 
     Raises:
-        ExportError: `out` exists, is not empty and is not a bundle.
+        ExportError: `out` exists, is not empty and is not a bundle, or it cannot be made.
     """
-    if out.is_dir() and (not any(out.iterdir()) or _is_bundle(out)):
-        return
-    if out.exists():
+    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or _is_bundle(out))):
         raise ExportError(f"{out} exists and is not a bundle; choose another --out or remove it")
+    above = next(folder for folder in out.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise ExportError(f"{out} cannot be made: {above} is not a folder that can be written to")
 
 
 def _is_bundle(folder: Path) -> bool:

@@ -30,7 +30,6 @@ from service.metrics import Metrics
 from service.scorer import Scorer
 from service.scoring.bundle import Bundle, open_bundle, self_test
 from service.scoring.encoding import EncodedPair
-from service.scoring.target import require_target
 from service.settings import Settings
 from service.text_tokens import TextTokens
 
@@ -48,7 +47,6 @@ def load_bundle(settings: Settings) -> Bundle:
         StartupError: It cannot be served here; the message says why.
     """
     bundle = open_bundle(settings.bundle, settings.provider)
-    require_target(bundle.manifest, settings.provider)
     longest = bundle.manifest.inputs.max_length_tokens
     most = batch_limits(settings).max_padded_tokens
     if most < longest:

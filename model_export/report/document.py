@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_export.metrics import brier, expected_calibration_error, log_loss, rank_correlation
+from model_export.parity import AT_LEAST, is_met
 from model_export.report.evidence import Evidence, ParityStage
 from model_export.report.shown_text import shown_text
 from model_export.report.summaries import (
@@ -26,7 +27,6 @@ SIGNIFICANT_DIGITS = 5
 N_WORST_PAIRS = 10
 SCORE_EDGES = tuple(round(0.05 * step, 2) for step in range(21))
 QUANTILES = (0.5, 0.9, 0.99)
-AT_LEAST = "rank_agreement"  # the one figure that has a lower limit; see `parity.violations`
 
 
 def report_json(evidence: Evidence) -> dict[str, Any]:
@@ -93,9 +93,8 @@ def _parity_rows(stage: ParityStage) -> list[dict[str, Any]]:
         if figure not in stage.figures:  # a loss without labelled pairs
             continue
         value = float(stage.figures[figure])
-        at_least = figure == AT_LEAST
-        rule = "at least" if at_least else "at most"
-        passed = value >= tolerance if at_least else value <= tolerance  # NaN passes neither
+        rule = "at least" if figure == AT_LEAST else "at most"
+        passed = is_met(figure, value, tolerance)
         rows.append({"stage": stage.name, "figure": figure, "value": value, "passed": passed,
                      "tolerance": tolerance, "rule": rule})  # fmt: skip
     return rows

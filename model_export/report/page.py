@@ -8,6 +8,7 @@ from typing import Any
 from model_export.errors import ExportError
 from model_export.report import captions, figures, sections
 from model_export.report.document import REPORT_VERSION
+from model_export.report.shown_text import shown_text
 from model_export.report.style import STYLE
 from model_export.report.tables import escaped
 from model_export.report.verdict import verdict
@@ -33,8 +34,8 @@ def report_html(document: Mapping[str, Any]) -> str:
     try:
         body = "\n".join(_body(document))
         model = document["facts"]["model"]
-        title = f"{model['name']} {model['version']}: export report"
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        title = f"{shown_text(model['name'])} {model['version']}: export report"
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ExportError(f"the report is incomplete or damaged: {error!r}") from error
     return f"""<!doctype html>
 <html lang="en">
@@ -57,7 +58,8 @@ def report_html(document: Mapping[str, Any]) -> str:
 def _body(document: Mapping[str, Any]) -> Iterator[str]:
     passed, answer, grounds = verdict(document)
     model = document["facts"]["model"]
-    yield f"<h1>{escaped(model['name'])} {escaped(model['version'])}: export report</h1>"
+    name = shown_text(model["name"])
+    yield f"<h1>{escaped(name)} {escaped(model['version'])}: export report</h1>"
     yield f'<div class="verdict{"" if passed else " broken"}">'
     yield f"<strong>{escaped(answer)}</strong><p>{escaped(grounds)}</p></div>"
     yield "<h2>Parity</h2><p>Scores are compared before score calibration.</p>"

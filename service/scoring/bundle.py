@@ -5,6 +5,7 @@ Usable with no server: the export measures parity through the same classes that 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from service.scoring.calibration import Scores, to_scores
 from service.scoring.encoding import EncodedPair, PairEncoder, TextIds
 from service.scoring.manifest import SCHEMA_VERSION, Manifest
 from service.scoring.onnx_model import OnnxModel
+from service.scoring.target import require_target
 
 MANIFEST_FILE = "manifest.json"
 MODEL_FILE = "model.onnx"
@@ -85,8 +87,9 @@ def read_manifest(path: Path) -> Manifest:
         BundleIncompatible: It has a schema version that this service does not know.
     """
     file = path / MANIFEST_FILE
-    if not file.is_file():
-        raise BundleMissing(path)
+    with _reading(path):
+        if not file.is_file():
+            raise BundleMissing(path)
     try:
         fields = json.loads(file.read_text(encoding="utf-8"))
         stated = fields["schema_version"]
@@ -113,11 +116,14 @@ def open_bundle(path: Path, provider: str = "cpu") -> Bundle:
     Raises:
         BundleMissing: No bundle there.
         BundleCorrupt: A file is absent or its hash differs; says which, expected and actual.
-        BundleIncompatible: Another schema version, or tokenizer or graph do not fit the manifest.
+        BundleIncompatible: Another schema version, tokenizer or graph do not fit the manifest, or
+            the manifest does not fit this machine.
         ProviderUnavailable: The execution provider is not there.
     """
     manifest = read_manifest(path)
-    _check_files(path, manifest)
+    with _reading(path):
+        _check_files(path, manifest)
+    require_target(manifest, provider)
     inputs = manifest.inputs
     try:
         encoder = PairEncoder.from_file(path / TOKENIZER_FILE, inputs.max_length_tokens)
@@ -149,7 +155,8 @@ def self_test(bundle: Bundle) -> float:
         BundleCorrupt: The golden file is malformed.
         BundleIncompatible: The graph does not run on its own golden pairs.
     """
-    rows = list(_golden_rows(bundle.path / GOLDEN_FILE, bundle.manifest.head.n_logits))
+    with _reading(bundle.path):
+        rows = list(_golden_rows(bundle.path / GOLDEN_FILE, bundle.manifest.head.n_logits))
     if len(rows) != bundle.manifest.golden.n_pairs:
         raise BundleCorrupt(
             f"bundle at {bundle.path} has {len(rows)} golden pairs, "
@@ -179,6 +186,15 @@ def _shortened(text: str) -> str:
     return ascii(text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "...")
 
 
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """A file that cannot be read is a fault of the bundle, and the message names it."""
+    try:
+        yield
+    except OSError as error:
+        raise BundleCorrupt(f"bundle at {path} cannot be read: {error}") from error
+
+
 def _check_files(path: Path, manifest: Manifest) -> None:
     missing = {MODEL_FILE, TOKENIZER_FILE, GOLDEN_FILE} - set(manifest.files_sha256)
     if missing:
@@ -200,7 +216,8 @@ def _check_files(path: Path, manifest: Manifest) -> None:
 
 
 def _golden_rows(file: Path, n_logits: int) -> Iterator[tuple[str, str, list[float]]]:
-    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1):
+    content = file.read_text(encoding="utf-8", errors="replace")
+    for number, line in enumerate(content.split("\n"), start=1):
         if not line:
             continue
         try:
@@ -211,6 +228,7 @@ def _golden_rows(file: Path, n_logits: int) -> Iterator[tuple[str, str, list[flo
                 raise TypeError("query and ad_text must be strings")
             if len(logits) != n_logits:
                 raise ValueError(f"{len(logits)} logits, the head has {n_logits}")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            f"{query}{ad_text}".encode()  # half of a surrogate pair is no text
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
             raise BundleCorrupt(f"{file} line {number} is not a golden pair: {error!r}") from error
         yield query, ad_text, logits

@@ -1,4 +1,4 @@
-"""From logits to calibrated scores in 0-1, in float64, and never a tie where the logits differ.
+"""From logits to calibrated scores in 0-1, in float64, in the order of the logits.
 
 float64 because in float32 a sigmoid is exactly 1.0 from a logit of about 17 on, and ties in the
 score are ties in the auction.

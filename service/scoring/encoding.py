@@ -140,6 +140,8 @@ class PairEncoder:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True
+        if getattr(tokenizer.model, "dropout", None):
+            tokenizer.model.dropout = None  # of training: the same text must give the same tokens
         self._tokenizer = tokenizer
         self._words = word_pieces(tokenizer)
         self._frame = learn_frame(tokenizer)
@@ -187,12 +189,8 @@ class PairEncoder:
         unknown = [text for text, ids in zip(texts, known, strict=True) if ids is None]
         # In one call: only the batch call lets go of the interpreter lock.
         encodings = iter(self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False))
-        return [
-            self._specials.without(np.array(next(encodings).ids, np.int32))
-            if ids is None
-            else np.array(ids, np.int32)
-            for ids in known
-        ]
+        made = (next(encodings).ids if ids is None else ids for ids in known)
+        return [self._specials.without(np.array(ids, np.int32)) for ids in made]
 
     def join(self, query_ids: TextIds, ad_ids: TextIds) -> EncodedPair:
         """One pair from the token ids of its two sides, cut to the model's longest."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from service.scoring.calibration import ScoreCalibration
 from service.scoring.head import Head
@@ -67,12 +67,20 @@ class Precision(_Record):
     checked_on: str
     note: str = ""
 
+    @model_validator(mode="after")
+    def _numbers_fit_the_target(self) -> Self:
+        if (self.weights == "int8" and self.target == "cuda") or (
+            self.weights == "fp16" and self.target != "cuda"
+        ):
+            raise ValueError(f"{self.weights} weights are not for {self.target}")
+        return self
+
 
 class Golden(_Record):
     """Reference pairs: the start-up self-test allows this much difference in logit."""
 
     n_pairs: int = Field(ge=1)
-    logit_tolerance: float = Field(gt=0)
+    logit_tolerance: FiniteFloat = Field(gt=0)
 
 
 class Manifest(_Record):
@@ -94,16 +102,18 @@ class Manifest(_Record):
     files_sha256: dict[str, str]
 
     def content_version(self) -> str:
-        """The version that the content has: equal versions give equal scores."""
+        """The version of what scores, and the checks before serving, rest on: equal ones agree."""
         scored_by = self.model_dump(mode="json", include={"head", "inputs", "score_calibration"})
-        return content_version(scored_by, self.files_sha256)
+        precision, golden = self.precision, self.golden
+        checked_by = [precision.weights, precision.target, golden.logit_tolerance]
+        return content_version({**scored_by, "checked_by": checked_by}, self.files_sha256)
 
 
 def content_version(scored_by: Mapping[str, Any], files_sha256: Mapping[str, str]) -> str:
     """A version derived from all that a score depends on, and from nothing else.
 
     Args:
-        scored_by: Head, inputs and score calibration, as in the manifest.
+        scored_by: The manifest's facts that scores, and the checks before serving, rest on.
         files_sha256: Hashes of the bundle's files.
     """
     files = {name: files_sha256.get(name) for name in ("model.onnx", "tokenizer.json")}

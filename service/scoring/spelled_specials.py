@@ -17,7 +17,10 @@ class SpelledSpecials:
     """Takes such tokens out of what the tokenizer made of a text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Find them, by letting the tokenizer cut each special token's own text.
+        """Find them: those that the tokenizer makes of their own text, alone or beside others.
+
+        In a Unigram model whether a piece is taken depends on what stands around it, so there
+        all of them are.
 
         Args:
             tokenizer: With `encode_special_tokens` on.
@@ -28,10 +31,11 @@ class SpelledSpecials:
             if token.special
         }
         unknown = _unknown_id(tokenizer)
+        unigram = isinstance(tokenizer.model, models.Unigram)
         found = [
             number
             for number, text in specials.items()
-            if number != unknown and number in tokenizer.encode(text, add_special_tokens=False).ids
+            if number != unknown and (unigram or _is_spelled(tokenizer, text, number))
         ]
         self._ids = np.array(sorted(found), dtype=np.int32)
         self._unknown = unknown
@@ -44,6 +48,13 @@ class SpelledSpecials:
         if self._unknown is None:
             return ids[~spelled]
         return np.where(spelled, np.int32(self._unknown), ids)
+
+
+def _is_spelled(tokenizer: Tokenizer, text: str, number: int) -> bool:
+    return any(
+        number in tokenizer.encode(probe, add_special_tokens=False).ids
+        for probe in (text, f"a{text}", f"{text}a", f"a {text} a")
+    )
 
 
 def _unknown_id(tokenizer: Tokenizer) -> int | None:

@@ -72,7 +72,8 @@ def require_target(
     machine = platform.machine() if machine is None else machine
     flags = cpu_flags() if flags is None else flags
     if WEIGHT_BITS[precision.target] > 7 and not multiplies_eight_bits_exactly(machine, flags):
+        seen = "has no VNNI" if flags else "does not say whether it has VNNI"
         raise BundleIncompatible(
-            f"the bundle was exported for {precision.target}: this processor has no VNNI and would "
-            "get other scores without an error; export with --target avx2, which is exact on all"
+            f"the bundle is for {precision.target}: this processor {seen} and may get other scores "
+            "without an error; export with --target avx2, which is exact on all"
         )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
@@ -344,3 +345,33 @@ def test_the_report_shows_the_labelled_pairs_and_every_stage(
     assert {"auc_loss", "ndcg_loss", "batch_spread"} <= judged
     assert {row["model"] for row in document["latency"]["rows"]} == {"fp32", "int8"}
     assert "<svg" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_model_that_gives_all_pairs_one_score_is_refused_for_that(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    constant = copy.deepcopy(checkpoint)
+    constant.model.classifier.weight.data.zero_()
+    with pytest.raises(UnsupportedCheckpoint, match="every pair the same score"):
+        export_bundle(constant, quick("int8"), tmp_path / "out", report=quiet)
+
+
+def test_a_tokenizer_with_more_segments_than_the_model_is_refused(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    other = copy.deepcopy(checkpoint)
+    other.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:3 [SEP]:3",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    with pytest.raises(UnsupportedCheckpoint, match="cannot read what its tokenizer makes"):
+        export_bundle(other, quick("int8"), tmp_path / "out", report=quiet)
+
+
+def test_golden_pairs_reach_words_from_all_over_the_vocabulary(tiny_bundle_int8: Path) -> None:
+    bundle = open_bundle(tiny_bundle_int8)
+    rows = (tiny_bundle_int8 / "golden_pairs.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = " ".join(row["query"] + " " + row["ad_text"] for row in map(json.loads, rows)).split()
+    assert set(WORDS) <= set(texts)
+    assert bundle.manifest.golden.n_pairs == len(rows) == 32

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from model_export.errors import ExportError
 from model_export.graph_editor import GraphEditor, attribute, reads
 
 
@@ -40,7 +42,7 @@ def test_nothing_changes_before_the_end() -> None:
     before = graph.SerializeToString()
     editor = GraphEditor(graph)
     editor.add("Neg", ["x"], "y")
-    editor.constant("c", np.float32(9))
+    editor.constant("d", np.float32(9))
     assert graph.SerializeToString() == before
     editor.finish()
     assert [node.op_type for node in graph.node] == ["Neg"]
@@ -53,6 +55,13 @@ def test_a_constant_is_made_once() -> None:
     editor.add("Add", ["x", "two"], "y")
     editor.finish()
     assert [tensor.name for tensor in graph.initializer] == ["two"]
+
+
+def test_a_name_that_the_graph_has_for_something_else_is_refused() -> None:
+    editor = GraphEditor(chain())
+    assert editor.constant("c", np.array([1, 2], dtype=np.float32)) == "c"
+    with pytest.raises(ExportError, match="constant c of its own"):
+        editor.constant("c", np.float32(9))
 
 
 def test_values_come_from_initializers_and_constant_nodes() -> None:

@@ -144,9 +144,7 @@ def test_program_code_of_a_checkpoint_is_never_run(folder: Path, tmp_path: Path)
     auto_map = {"AutoConfig": "modeling_own.OwnConfig",
                 "AutoModelForSequenceClassification": "modeling_own.OwnModel"}  # fmt: skip
     edit(folder / "config.json", auto_map=auto_map)
-    # A family that transformers knows is loaded with its own class.
-    model = load_checkpoint(str(folder), None, None).model
-    assert type(model) is BertForSequenceClassification
+    assert "code of its own for AutoConfig, AutoModelForSequenceClassification" in refusal(folder)
     edit(folder / "config.json", model_type="own")
     message = refusal(folder)
     assert "needs program code from its own repository" in message
@@ -175,6 +173,18 @@ class _Bomb:
 
     def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
         return Path.touch, (self.trace,)
+
+
+def test_code_of_its_own_for_a_known_family_is_refused_too(folder: Path) -> None:
+    edit(folder / "config.json", auto_map={"AutoModelForSequenceClassification": "own.Bert"})
+    with pytest.raises(UnsupportedCheckpoint, match="code of its own for AutoModelFor"):
+        load_checkpoint(str(folder), None, None)
+
+
+def test_weights_that_the_architecture_has_no_use_for_are_refused(folder: Path) -> None:
+    edit(folder / "config.json", num_hidden_layers=1)
+    with pytest.raises(UnsupportedCheckpoint, match=r"does not use, such as .*layer\.1\."):
+        load_checkpoint(str(folder), None, None)
 
 
 def test_a_pickle_with_code_in_it_is_refused_even_on_demand(folder: Path, tmp_path: Path) -> None:

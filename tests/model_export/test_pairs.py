@@ -79,7 +79,7 @@ def test_the_gain_is_the_grade_where_there_is_one() -> None:
         ({"query": "red shoes", "title": "Red shoes"}, "'label' is missing"),
         ({**GOOD_ROW, "label": "yes"}, "'label' must be a number, got str"),
         ({**GOOD_ROW, "label": 3}, "'label' must be in 0-1, got 3"),
-        ({**GOOD_ROW, "label": float("nan")}, "'label' must be in 0-1, got nan"),
+        ({**GOOD_ROW, "label": float("nan")}, "'label' must be a finite number, got nan"),
         ({**GOOD_ROW, "raters": 3}, "'raters' must be a list"),
         ({**GOOD_ROW, "grade": "good"}, "'grade' must be a number"),
     ],
@@ -112,3 +112,35 @@ def test_a_file_without_readable_pairs_is_refused(tmp_path: Path, content: bytes
 def test_a_missing_file_is_refused_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(BadPairsFile, match=r"absent\.jsonl"):
         read_pairs(tmp_path / "absent.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ('"label": 1' + "0" * 400, "too large"),
+        ('"label": 1, "grade": NaN', "'grade' must be a finite number"),
+        ('"label": 1, "grade": 2000', "'grade' must be at most 20"),
+        (f'"label": 1, "other": {"[" * 100_000}', "recursion"),
+        (r'"label": 1, "title": "half \ud800"', "'title' is not Unicode text"),
+    ],
+)
+def test_a_value_that_breaks_the_reader_is_refused_with_its_line(
+    tmp_path: Path, fields: str, reason: str
+) -> None:
+    file = tmp_path / "pairs.jsonl"
+    file.write_text('{"query": "q", "text": "t", ' + fields + "}", encoding="utf-8")
+    with pytest.raises(BadPairsFile, match=f"line 1: .*{reason}"):
+        read_pairs(file)
+
+
+def test_a_mark_at_the_start_of_the_file_does_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.jsonl"
+    file.write_bytes(b'\xef\xbb\xbf{"query": "q", "text": "t", "label": 1}\r\n')
+    assert [pair.query for pair in read_pairs(file)] == ["q"]
+
+
+def test_a_table_is_told_what_is_expected(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("query,title,label\n", encoding="utf-8")
+    with pytest.raises(BadPairsFile, match="one object a line is expected"):
+        read_pairs(file)

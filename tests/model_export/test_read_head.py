@@ -164,3 +164,10 @@ def test_labels_with_gaps_in_their_numbers_are_refused() -> None:
     config = BertConfig(id2label={1: "irrelevant", 2: "relevant"})
     with pytest.raises(UnsupportedCheckpoint, match=r"numbers \[1, 2\]"):
         read_head(config, None)
+
+
+def test_a_minus_is_part_of_a_grade() -> None:
+    head = read_head(labels("grade -2", "grade -1", "grade 0"), None)
+    assert head.grades == (), "evenly, worst first"
+    head = read_head(labels("relevance 3", "relevance -1", "relevance 0"), None)
+    assert head.grades == (1.0, 0.0, 0.25)

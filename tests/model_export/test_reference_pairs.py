@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from model_export.reference_pairs import reference_pairs
+from model_export.reference_pairs import reference_pairs, vocabulary_pairs
 from service.scoring.ad_template import AdTemplate
 
 
@@ -28,3 +28,16 @@ def test_the_pairs_cover_ads_that_fit_and_ads_of_another_query() -> None:
 def test_every_ad_has_an_id_of_its_own() -> None:
     ids = [ad.id for _, ad in reference_pairs()]
     assert len(set(ids)) == len(ids) == 240
+
+
+def test_vocabulary_pairs_are_words_of_the_tokenizer_whatever_its_language() -> None:
+    vocabulary = ["[PAD]", "##schuh", "▁lauf", "Ġred", "跑步", "1", "!", *map(str, range(50))]
+    pairs = vocabulary_pairs(vocabulary)
+    assert pairs == vocabulary_pairs(reversed(vocabulary))
+    words = {word for pair in pairs for text in pair for word in text.split()}
+    assert words == {"schuh", "lauf", "red", "跑步"}
+    assert len(set(pairs)) == len(pairs)
+
+
+def test_a_tokenizer_without_words_gets_pairs_too() -> None:
+    assert vocabulary_pairs(["1", "##2"])

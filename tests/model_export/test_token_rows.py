@@ -24,7 +24,7 @@ from tests.tiny_models import MAX_POSITIONS, WORDS, write_bert, write_model
 QUERY = "cheap red shoe"
 ADS = ["", "bag", *(" ".join((WORDS * 3)[:n]) for n in range(2, 50))]
 
-LAID_OUT = ("bert", "distilbert", "electra", "roberta", "xlm-roberta", "camembert")
+LAID_OUT = ("bert", "distilbert", "electra", "roberta", "xlm-roberta", "camembert", "albert")
 
 
 def plain(checkpoint: Checkpoint) -> onnx.ModelProto:

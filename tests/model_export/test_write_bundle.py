@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,10 @@ class Parts:
     facts: dict[str, Any]
 
     def write(self, out: Path) -> Manifest:
-        return write_bundle(out, self.graph, self.tokenizer, self.golden, self.facts)
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "model.onnx"
+            onnx.save(self.graph, file)
+            return write_bundle(out, file, self.tokenizer, self.golden, self.facts)
 
 
 @pytest.fixture
@@ -177,3 +181,10 @@ def test_the_old_bundle_comes_back_when_the_last_step_fails(
         parts.write(out)
     assert read_manifest(out) == old
     assert names_in(tmp_path) == {"served"}
+
+
+def test_a_target_below_a_file_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(ExportError, match="file is not a folder that can be written to"):
+        check_target(tmp_path / "file" / "bundle")
+    check_target(tmp_path / "far" / "down")

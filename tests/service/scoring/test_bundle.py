@@ -10,6 +10,7 @@ import pytest
 
 from service.domain import Ad
 from service.errors import BundleCorrupt, BundleIncompatible, BundleMissing, GoldenMismatch
+from service.scoring import bundle as bundle_module
 from service.scoring.bundle import open_bundle, read_manifest, self_test, sha256_of
 from service.scoring.calibration import Temperature
 from service.scoring.manifest import Manifest
@@ -136,5 +137,40 @@ def test_a_machine_that_computes_other_logits_fails_the_self_test(bundle: Path) 
     rows = [json.loads(line) for line in lines]
     rows[7]["logits"][0] += 5.0
     rewrite_golden(bundle, "\n".join(json.dumps(row) for row in rows))
-    with pytest.raises(GoldenMismatch, match=r"1 of 32 .* 0\.1 .* worst by 5: pair 8, query"):
+    with pytest.raises(GoldenMismatch, match=r"1 of 32 .* 0\.2 .* worst by 5: pair 8, query"):
         self_test(open_bundle(bundle))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\xfe",
+        b'{"query": "\\ud800", "ad_text": "", "logits": [1]}',
+        b'{"query": "", "ad_text": "", "logits": [1' + b"0" * 400 + b"]}",
+    ],
+)
+def test_golden_pairs_that_break_the_reader_are_refused_with_their_line(
+    bundle: Path, content: bytes
+) -> None:
+    (bundle / "golden_pairs.jsonl").write_bytes(content)
+    hashes = {"golden_pairs.jsonl": sha256_of(bundle / "golden_pairs.jsonl")}
+    edit_manifest(bundle, lambda fields: fields["files_sha256"].update(hashes))
+    with pytest.raises(BundleCorrupt, match="line 1 is not a golden pair"):
+        self_test(open_bundle(bundle))
+
+
+def test_a_file_that_cannot_be_read_is_a_fault_of_the_bundle(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> str:
+        raise PermissionError(13, "Permission denied", "model.onnx")
+
+    monkeypatch.setattr(bundle_module, "sha256_of", refuse)
+    with pytest.raises(BundleCorrupt, match=r"cannot be read: .*Permission denied.*model\.onnx"):
+        open_bundle(bundle)
+
+
+def test_the_facts_that_the_checks_rest_on_cannot_be_edited(bundle: Path) -> None:
+    edit_manifest(bundle, lambda fields: fields["golden"].update(logit_tolerance=1e9))
+    with pytest.raises(BundleCorrupt, match="changed after the export"):
+        open_bundle(bundle)

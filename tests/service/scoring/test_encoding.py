@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from service.scoring.encoding import PairEncoder, fit_lengths
 
@@ -134,3 +134,29 @@ def test_a_text_of_any_length_gives_the_pair_that_all_of_it_would(text: str) -> 
     kept = encoder().max_length_tokens
     assert ids[:kept].tolist() == whole[:kept]
     assert (len(ids) > kept) == (len(whole) > kept)
+
+
+def test_special_tokens_that_are_plain_words_are_unknown_in_a_text() -> None:
+    vocabulary = {"unk": 0, "sep": 1, "cls": 2, "red": 3, "a": 4, "b": 5}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="unk"))  # noqa: S106  # no password
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(["unk", "sep", "cls"])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="cls $A sep", pair="cls $A sep $B sep", special_tokens=[("cls", 2), ("sep", 1)]
+    )
+    [plain, accented] = PairEncoder(tokenizer, 32).tokenize(["red sep cls red", "red sep cls é"])
+    assert plain.tolist() == [3, 0, 0, 3]
+    assert accented.tolist() == [3, 0, 0, 0]
+
+
+def test_dropout_of_training_is_switched_off() -> None:
+    merges = [("r", "e"), ("re", "d")]
+    pieces = ["r", "e", "d", "re", "red", "a", "b", "c", "s"]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, dropout=0.9))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="c $A s", pair="c $A s $B s", special_tokens=[("c", 7), ("s", 8)]
+    )
+    encoder = PairEncoder(tokenizer, 32)
+    assert {tuple(encoder.tokenize(["red"])[0].tolist()) for _ in range(30)} == {(4,)}

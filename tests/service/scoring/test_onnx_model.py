@@ -55,9 +55,9 @@ def test_the_segments_matter(bundle: Bundle) -> None:
     assert not np.array_equal(bundle.model.logits([pair]), bundle.model.logits([zeroed]))
 
 
-def test_an_execution_provider_that_is_not_there_stops_the_start(tiny_bundle_int8: Path) -> None:
+def test_an_execution_provider_that_is_not_there_stops_the_start(tiny_bundle_fp32: Path) -> None:
     with pytest.raises(ProviderUnavailable, match="CUDAExecutionProvider is not available"):
-        open_bundle(tiny_bundle_int8, provider="cuda")
+        open_bundle(tiny_bundle_fp32, provider="cuda")
 
 
 def test_a_file_that_is_no_graph_is_refused_by_name(tmp_path: Path) -> None:

@@ -29,6 +29,17 @@ def test_a_special_token_that_a_text_spells_is_unknown() -> None:
     assert kept.tolist() == [2 if number == 1 else number for number in ids]
 
 
+def test_what_stands_around_it_does_not_help_it() -> None:
+    tokenizer = Tokenizer(models.Unigram([*PIECES, ("▁</", 0.0), ("s>", 0.0), ("▁x", -1.0)], 2))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.add_special_tokens([AddedToken("</s>", special=True)])
+    tokenizer.encode_special_tokens = True
+    assert 1 not in cut(tokenizer, "</s>"), "alone it is cut in two"
+    ids = cut(tokenizer, "x</s>")
+    assert 1 in ids
+    assert 1 not in SpelledSpecials(tokenizer).without(ids)
+
+
 def test_it_is_left_out_where_nothing_is_unknown() -> None:
     tokenizer = unigram(unk_id=None)
     ids = cut(tokenizer, "</s>")

@@ -28,6 +28,8 @@ def test_weights_of_eight_bits_are_refused_where_products_saturate(
     manifest = made_for(tiny_bundle_int8, target=target)
     with pytest.raises(BundleIncompatible, match=f"for {target}.*no VNNI.*--target avx2"):
         require_target(manifest, "cpu", "x86_64", HASWELL)
+    with pytest.raises(BundleIncompatible, match="does not say whether"):
+        require_target(manifest, "cpu", "AMD64", ())
     require_target(manifest, "cpu", "x86_64", ICE_LAKE)
     require_target(manifest, "cpu", "aarch64", ())
 
