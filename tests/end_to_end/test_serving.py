@@ -386,12 +386,14 @@ def start_fails(*arguments: str, **variables: str) -> str:
 
 
 def test_a_start_that_cannot_work_ends_with_one_line(
-    tiny_bundle_int8: Path, tmp_path: Path
+    tiny_bundle_int8: Path, tiny_bundle_fp32: Path, tmp_path: Path
 ) -> None:
     good = str(tiny_bundle_int8)
     assert "did you mean ADREL_PORT?" in start_fails("--bundle", good, ADREL_PROT="1")
     assert "no bundle at" in start_fails("--bundle", str(tmp_path))
-    assert "CUDAExecutionProvider" in start_fails("--bundle", good, "--provider", "cuda")
+    assert "int8, which is for the CPU" in start_fails("--bundle", good, "--provider", "cuda")
+    wide = str(tiny_bundle_fp32)
+    assert "CUDAExecutionProvider" in start_fails("--bundle", wide, "--provider", "cuda")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert f"cannot listen on 127.0.0.1:{port}" in start_fails("--bundle", good, "--port", port)
