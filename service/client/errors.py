@@ -1,0 +1,86 @@
+"""Why a call has no scores.
+
+AdrelError            .code, .message, .details, .retry_after_s, .http_status
+|- RequestRefused     the request is wrong: 422, 413, 415, an unknown path. Fix the caller
+|- Overloaded         429: nothing of the request was admitted
+|- NotReady           503: starting or draining
+|- DeadlineExceeded   504, or the caller's own time is over
+|- ServiceFailed      any other 5xx
+|- ConnectionFailed   no connection, or it was closed before the answer was there
+`- BadAnswer          an answer that is not the service's: a proxy's page, a missing ad
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class AdrelError(Exception):
+    """Base of all that a call can raise for a reason of the request, the service or the network.
+
+    Attributes:
+        code: The service's own slug (README, "Errors"), else one of the client's:
+            `deadline_exceeded`, `connection_failed`, `bad_answer`, `http_<status>`.
+        message: What happened.
+        details: The service's facts for programs.
+        retry_after_s: When the service says that trying again may pay.
+        http_status: None where no answer came.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        details: Sequence[Mapping[str, Any]] = (),
+        retry_after_s: float | None = None,
+        http_status: int | None = None,
+    ) -> None:
+        super().__init__(code, message, details, retry_after_s, http_status)
+        self.code = code
+        self.message = message
+        self.details = tuple(details)
+        self.retry_after_s = retry_after_s
+        self.http_status = http_status
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+class RequestRefused(AdrelError):
+    """The request is wrong, and would be again: raised by every method."""
+
+
+class Overloaded(AdrelError):
+    """There is more work than can be done in time; nothing of the request was admitted."""
+
+
+class NotReady(AdrelError):
+    """The service is starting or draining, or what stands before it knows no replica."""
+
+
+class DeadlineExceeded(AdrelError):
+    """Time was over before any ad had a score."""
+
+
+class ServiceFailed(AdrelError):
+    """A fault of the service, or of what stands before it."""
+
+
+class ConnectionFailed(AdrelError):
+    """There is no connection, or it was closed before the answer was there.
+
+    Attributes:
+        answer_begun: The head of an answer had come, so the work was done.
+    """
+
+    def __init__(self, message: str, answer_begun: bool) -> None:
+        super().__init__("connection_failed", message)
+        self.answer_begun = answer_begun
+
+    def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles take what __init__ takes
+        return type(self), (self.message, self.answer_begun)
+
+
+class BadAnswer(AdrelError):
+    """The answer is not one that the service gives, so no score in it can be trusted."""

@@ -1,0 +1,76 @@
+"""From statuses and network errors to the client's own: the only place that knows either."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from service.client.errors import (
+    AdrelError,
+    BadAnswer,
+    ConnectionFailed,
+    DeadlineExceeded,
+    NotReady,
+    Overloaded,
+    RequestRefused,
+    ServiceFailed,
+)
+from service.client.wire import error_fields
+
+OF_STATUS: Mapping[int, type[AdrelError]] = {
+    413: RequestRefused,
+    415: RequestRefused,
+    422: RequestRefused,
+    429: Overloaded,
+    503: NotReady,
+    504: DeadlineExceeded,
+}
+
+
+def error_of_status(status: int, headers: Mapping[str, str], body: bytes) -> AdrelError:
+    """The error that an answer other than 200 stands for.
+
+    A 4xx is the caller's fault if the service says so. From anything else on the way (a proxy that
+    has lost its route) it is no fault of the request.
+    """
+    ours = error_fields(body)
+    code, message, details = ours or (f"http_{status}", f"{body[:200]!r}", ())
+    if status in OF_STATUS:
+        kind = OF_STATUS[status]
+    elif 500 <= status < 600:
+        kind = ServiceFailed
+    elif 400 <= status < 500 and ours:
+        kind = RequestRefused
+    else:
+        kind = BadAnswer
+    return kind(code, message, details, _retry_after_s(headers, details), status)
+
+
+def _retry_after_s(
+    headers: Mapping[str, str], details: Sequence[Mapping[str, Any]]
+) -> float | None:
+    """The service's own figure, else the header in whole seconds. Dates are not read."""
+    for detail in details:
+        after_ms = detail.get("retry_after_ms")
+        if isinstance(after_ms, int | float) and 0 <= after_ms <= 1e9:
+            return after_ms / 1000
+    text = headers.get("retry-after", "").strip()
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def error_of_network(error: httpx.RequestError, answer_begun: bool) -> AdrelError | None:
+    """The error that a failed exchange stands for; None: time was over.
+
+    Args:
+        error: From httpx.
+        answer_begun: The head of the answer had come.
+    """
+    # The time for each step is what is left of the call, so any timeout is the end of it.
+    if isinstance(error, httpx.TimeoutException):
+        return None
+    message = str(error) or type(error).__name__
+    if isinstance(error, httpx.DecodingError):
+        return BadAnswer("bad_answer", message)
+    return ConnectionFailed(message, answer_begun)

@@ -1,0 +1,166 @@
+"""Requests to bytes, answers to results. Strict in what decides an auction, lenient in the rest.
+
+Unknown fields of an answer are ignored, so that a newer service can be asked. An unknown status, a
+missing ad, another order or a score out of range is an error: it would rank the wrong ad.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from service.client.errors import BadAnswer
+from service.client.result import FROM_THE_MODEL, AdResult, AdStatus, ModelIdentity, Timing
+from service.domain import Ad
+
+PriorityName: TypeAlias = Literal["auction", "batch"]
+
+SENT_BY_THE_SERVICE = {
+    str(status): status for status in AdStatus if status is not AdStatus.FALLBACK
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked, apart from the time for it. The service judges whether it is valid."""
+
+    query: str
+    ads: tuple[Ad, ...]
+    priority: PriorityName = "auction"
+    min_score: float | None = None
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The contents of a 200."""
+
+    request_id: str
+    model: ModelIdentity
+    scores: tuple[AdResult, ...]
+    timing: Timing
+
+
+def body_without_timeout(ask: Ask) -> bytes:
+    """The body of `POST /v1/score` from behind its first field, which is the timeout.
+
+    Raises:
+        TypeError: A value that JSON has no word for.
+        ValueError: A number that is not finite.
+    """
+    fields: dict[str, Any] = {
+        "query": ask.query,
+        "ads": [_ad_fields(ad) for ad in ask.ads],
+        "priority": ask.priority,
+    }
+    if ask.min_score is not None:
+        fields["min_score"] = ask.min_score
+    if ask.request_id is not None:
+        fields["request_id"] = ask.request_id
+    text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Half a surrogate pair goes out as it is: the service refuses it, like every other bad text.
+    return text[1:].encode("utf-8", "surrogatepass")
+
+
+def body_with_timeout(rest: bytes, timeout_ms: float) -> bytes:
+    """The whole body, of the same length for every timeout up to 10^10 ms.
+
+    So the head of a request, with its length, can go out before the time that is left is taken.
+    """
+    return b'{"timeout_ms":%18.6f,' % timeout_ms + rest
+
+
+def _ad_fields(ad: Ad) -> dict[str, str]:
+    fields = {"id": ad.id, "title": ad.title, "description": ad.description, "text": ad.text}
+    return {name: value for name, value in fields.items() if value or name == "id"}
+
+
+def parse_answer(body: bytes, ask: Ask) -> Scored:
+    """The scores of a 200.
+
+    Args:
+        body: As received.
+        ask: What was asked; the answer must fit it.
+
+    Raises:
+        BadAnswer: Not the service's answer to this request; says what is wrong with it.
+    """
+    answer = _of_type(_json(body), dict, "the body")
+    model = _of_type(answer.get("model"), dict, "model")
+    times = _of_type(answer.get("timing_ms"), dict, "timing_ms")
+    scores = _of_type(answer.get("scores"), list, "scores")
+    if len(scores) != len(ask.ads):
+        raise _bad(f"scores: {len(scores)} for {len(ask.ads)} ads")
+    return Scored(
+        _of_type(answer.get("request_id"), str, "request_id"),
+        ModelIdentity(
+            _of_type(model.get("name"), str, "model.name"),
+            _of_type(model.get("version"), str, "model.version"),
+        ),
+        tuple(
+            _ad_result(item, ad, ask.min_score is not None, f"scores[{index}]")
+            for index, (item, ad) in enumerate(zip(scores, ask.ads, strict=True))
+        ),
+        Timing(
+            *(
+                _number(times.get(stage), 1e12, f"timing_ms.{stage}")
+                for stage in ("encode", "queue", "inference", "total")
+            )
+        ),
+    )
+
+
+def _ad_result(item: object, ad: Ad, wants_eligible: bool, where: str) -> AdResult:
+    fields = _of_type(item, dict, where)
+    if fields.get("id") != ad.id:
+        raise _bad(f"{where}.id: is {fields.get('id')!r:.100}, the ad's is {ad.id!r}")
+    name = _of_type(fields.get("status"), str, f"{where}.status")
+    status = SENT_BY_THE_SERVICE.get(name)
+    if status is None:
+        raise _bad(f"{where}.status: {name!r:.100} is none that this client knows")
+    score, eligible = fields.get("score"), fields.get("eligible")
+    if status in FROM_THE_MODEL:
+        score = _number(score, 1.0, f"{where}.score")
+    elif score is not None:
+        raise _bad(f"{where}.score: is {score!r:.100} though the status is {name}")
+    if eligible is not None or (wants_eligible and score is not None):
+        eligible = _of_type(eligible, bool, f"{where}.eligible")
+    truncated = _of_type(fields.get("truncated", False), bool, f"{where}.truncated")
+    return AdResult(ad.id, score, status, eligible, truncated)
+
+
+def error_fields(body: bytes) -> tuple[str, str, Sequence[Mapping[str, Any]]] | None:
+    """Code, message and details of an error body; None where it is not the service's."""
+    try:
+        error = _of_type(_of_type(_json(body), dict, "").get("error"), dict, "")
+        code, message = (_of_type(error.get(name), str, "") for name in ("code", "message"))
+        details = _of_type(error.get("details"), list, "")
+    except BadAnswer:
+        return None
+    return code, message, [item for item in details if isinstance(item, dict)]
+
+
+def _json(body: bytes) -> object:
+    try:
+        parsed: object = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _bad(f"the body is not JSON: {body[:100]!r}") from error
+    return parsed
+
+
+def _of_type(value: object, kind: type[Any], where: str) -> Any:  # noqa: ANN401  # it is `kind`
+    if type(value) is not kind:
+        raise _bad(f"{where}: should be {kind.__name__}, is {value!r:.100}")
+    return value
+
+
+def _number(value: object, most: float, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise _bad(f"{where}: should be a number from 0 to {most:g}, is {value!r:.100}")
+    return float(value)
+
+
+def _bad(problem: str) -> BadAnswer:
+    return BadAnswer("bad_answer", problem, http_status=200)
