@@ -13,8 +13,11 @@ from typing import Any
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
 from service.api import error_handlers, probes, score_route
+from service.api.compatible import routes as compatible
 from service.api.schemas import ScoreRequest
 from service.api.state import RequestLimits, ServiceState
 from service.batching.batcher import Batcher
@@ -84,7 +87,8 @@ def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
         bundle: What `load_bundle` gave for them.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
-    metrics = Metrics(CollectorRegistry(), [score_route.SCORE_ROUTE], outcomes)
+    routes = [score_route.SCORE_ROUTE, *compatible.COUNTED_ROUTES]
+    metrics = Metrics(CollectorRegistry(), routes, outcomes)
     limits = RequestLimits(
         max_body_bytes=settings.max_body_bytes,
         max_ads=settings.max_ads_per_request,
@@ -108,8 +112,10 @@ def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
     app.state.service = state
     app.include_router(score_route.router)
     app.include_router(probes.router)
+    for router in compatible.ROUTERS:
+        app.include_router(router)
     error_handlers.install(app)
-    _document_score_request(app)
+    _document_bodies(app)
     return app
 
 
@@ -157,7 +163,13 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
     gc.freeze()
     facts = bundle.manifest.model_dump(mode="json")
     state.clock = clock
-    state.model = {**facts, "provider": settings.provider, "workers": workers}
+    state.model = {
+        **facts,
+        "provider": settings.provider,
+        "workers": workers,
+        "max_batch_pairs": limits.max_pairs,
+        "max_batch_tokens": limits.max_padded_tokens,
+    }
     state.scorer = scorer
     state.running_batches = lambda: batcher.running_batches
 
@@ -177,15 +189,18 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
     gc.unfreeze()
 
 
-def _document_score_request(app: FastAPI) -> None:
-    """Put the body that the score route reads by itself into the OpenAPI document."""
+def _document_bodies(app: FastAPI) -> None:
+    """Put the bodies that routes read by themselves into the OpenAPI document."""
     generate = app.openapi
+    bodies: tuple[type[BaseModel], ...] = (ScoreRequest, *compatible.BODIES)
 
     def openapi() -> dict[str, Any]:
         document = generate()
-        schema = ScoreRequest.model_json_schema(ref_template="#/components/schemas/{model}")
-        definitions = schema.pop("$defs", {})
-        document["components"]["schemas"].update({"ScoreRequest": schema, **definitions})
+        _, definitions = models_json_schema(
+            [(body, "validation") for body in bodies],
+            ref_template="#/components/schemas/{model}",
+        )
+        document["components"]["schemas"].update(definitions["$defs"])
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it

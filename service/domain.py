@@ -50,6 +50,8 @@ class ScoreQuery:
         timeout_s: Seconds from acceptance until the answer must leave.
         priority: Scheduling class.
         min_score: Scores at or above it are marked eligible; None asks for no mark.
+        queries: One for each ad, in place of `query`, where the ads answer different queries. All
+            of it is still one request, with one admission and one deadline.
     """
 
     request_id: str
@@ -58,6 +60,7 @@ class ScoreQuery:
     timeout_s: float
     priority: Priority = Priority.AUCTION
     min_score: float | None = None
+    queries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,10 +90,17 @@ class TooManyAds(ServiceError):
 
     code = "too_many_ads"
 
-    def __init__(self, n_ads: int, limit_ads: int) -> None:
+    def __init__(self, n_ads: int, limit_ads: int, field: str = "ads") -> None:
+        """Say how many there are.
+
+        Args:
+            n_ads: In the request.
+            limit_ads: One request may carry.
+            field: What the caller's protocol calls them.
+        """
         super().__init__(
-            f"ads: got {n_ads}, the limit is {limit_ads} per request; split the request",
-            [{"field": "ads", "got": n_ads, "limit": limit_ads}],
+            f"{field}: got {n_ads}, the limit is {limit_ads} per request; split the request",
+            [{"field": field, "got": n_ads, "limit": limit_ads}],
         )
 
 
@@ -154,13 +161,16 @@ class NotReady(ServiceError):
 
 
 class DeadlineExceeded(ServiceError):
-    """The deadline passed before any ad of the request had a score."""
+    """The deadline passed before any ad of the request had a score.
+
+    Or before all had one, where the caller's protocol has no word for a part of an answer.
+    """
 
     code = "deadline_exceeded"
 
-    def __init__(self, timeout_s: float, n_ads: int) -> None:
+    def __init__(self, timeout_s: float, n_ads: int, n_scored: int = 0) -> None:
         super().__init__(
-            f"none of {n_ads} ads had a score within {timeout_s * 1000:g} ms; "
+            f"{n_scored or 'none'} of {n_ads} ads had a score within {timeout_s * 1000:g} ms; "
             "allow more time or send fewer ads"
         )
 

@@ -53,6 +53,9 @@ class PairText(Protocol[P_co]):
     def to_scores(self, logits: Logits) -> NDArray[np.float64]:
         """(n,) calibrated scores of (n, k) logits."""
 
+    def to_margins(self, logits: Logits) -> NDArray[np.float64]:
+        """(n,) log-odds before calibration of (n, k) logits."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
@@ -75,6 +78,20 @@ class Prepared:
     truncated: list[bool]
     missing: list[int]
     accepted_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairDetails:
+    """What some protocols tell of a request besides its scores.
+
+    Attributes:
+        margins: (n,) log-odds before calibration; a row means something where there is a score.
+        computed_tokens: Of the pairs that were computed, special tokens included. A pair that
+            stands in the request twice counts once, one from the cache counts nothing.
+    """
+
+    margins: NDArray[np.float64]
+    computed_tokens: int
 
 
 class Scorer(Generic[P]):
@@ -137,7 +154,11 @@ class Scorer(Generic[P]):
             self._scores.insert(*zip(*self._fresh, strict=True))
             self._fresh.clear()
         texts = [self._text.ad_text(ad) for ad in query.ads]
-        keys = self._scores.keys(query.query, texts)
+        keys = (
+            self._scores.keys(query.query, texts)
+            if not query.queries
+            else self._keys(query.queries, texts)
+        )
         found, logits, truncated = self._scores.lookup(keys)
         margin_s = self._answer_margin_s + AD_MARGIN_S * len(texts)
         margin_s = min(margin_s, MARGIN_SHARE * query.timeout_s)
@@ -224,6 +245,18 @@ class Scorer(Generic[P]):
         )
         return ScoreAnswer(query.request_id, ads, times)
 
+    def details(self, prepared: Prepared) -> PairDetails:
+        """More of a request that was answered; nothing is kept for it beforehand."""
+        jobs = prepared.pending.jobs
+        return PairDetails(
+            self._text.to_margins(prepared.pending.logits),
+            sum(job.encoded.length_tokens for job in jobs),
+        )
+
+    def _keys(self, queries: Sequence[str], texts: Sequence[str]) -> list[bytes]:
+        pairs = zip(queries, texts, strict=True)
+        return [key for query, text in pairs for key in self._scores.keys(query, [text])]
+
     def _share(self, prepared: Prepared) -> dict[bytes, list[int]]:
         """Have the missing pairs that somebody else has asked for already, at once.
 
@@ -254,11 +287,18 @@ class Scorer(Generic[P]):
         jobs: dict[bytes, PairJob[P]] = {}
         if not new:
             return jobs
-        ids = await self._tokens.of([prepared.query.query, *texts], prepared.pending.done)
+        query = prepared.query
+        queries = [query.query]
+        if query.queries:
+            queries = list(dict.fromkeys(query.queries[indices[0]] for indices in new.values()))
+        ids = await self._tokens.of([*queries, *texts], prepared.pending.done)
         if ids is None:
             return jobs
-        query_ids, *ads_ids = ids
-        for (key, indices), ad_ids in zip(new.items(), ads_ids, strict=True):
+        ids_of = dict(zip(queries, ids, strict=False))  # the ads' ids follow those of the queries
+        query_ids = ids[0]
+        for (key, indices), ad_ids in zip(new.items(), ids[len(queries) :], strict=True):
+            if query.queries:
+                query_ids = ids_of[query.queries[indices[0]]]
             encoded = self._text.join(query_ids, ad_ids)
             # Another request may have asked for the same pair while this one was tokenized.
             jobs[key] = self._in_flight.get(key) or PairJob(

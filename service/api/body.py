@@ -15,17 +15,22 @@ MAX_REPORTED_FAULTS = 20
 MAX_FIELD_CHARS = 100  # a caller's misspelt field name may be of any length
 
 
-async def read_body(request: Request, limit_bytes: int) -> bytes:
+async def read_body(request: Request, limit_bytes: int, *, any_type: bool = False) -> bytes:
     """The body of a JSON request.
 
+    Args:
+        request: The request.
+        limit_bytes: Most that is read.
+        any_type: Take it without a declaration as JSON, for clients that make none.
+
     Raises:
-        UnsupportedMediaType: It is not declared as JSON.
+        UnsupportedMediaType: It is not declared as JSON, or compressed.
         BodyTooLarge: It is, or says that it is, over the limit; the rest is not read.
         ClientGone: The connection was closed before the body was whole.
     """
     content_type = request.headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
-    if media_type != "application/json":
+    if media_type != "application/json" and not any_type:
         raise UnsupportedMediaType(content_type)
     encoding = request.headers.get("content-encoding", "identity").lower()
     if encoding != "identity":
@@ -54,12 +59,17 @@ def parse_score_request(body: bytes) -> ScoreRequest:
     try:
         return ScoreRequest.model_validate_json(body)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        raise invalid_request(error) from None
+
+
+def invalid_request(error: ValidationError) -> InvalidRequest:
+    """Our error for a body's faulty fields: the first one in the message, `details` for all."""
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
     details = [_detail(fault) for fault in faults[:MAX_REPORTED_FAULTS]]
     message = f"{details[0]['field']}: {details[0]['problem']}"
     if len(faults) > 1:
         message += f" (and {len(faults) - 1} more)"
-    raise InvalidRequest(message, details)
+    return InvalidRequest(message, details)
 
 
 def _detail(fault: Any) -> dict[str, str]:  # noqa: ANN401  # pydantic's own record

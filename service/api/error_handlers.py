@@ -80,12 +80,18 @@ def error_response(
 
 def service_error_response(request: Request, error: ServiceError) -> Response:
     """What a caller gets for one of our errors."""
+    headers = error_headers(request, error)
+    status = STATUS_OF[type(error)]
+    return error_response(status, error.code, error.message, error.details, headers)
+
+
+def error_headers(request: Request, error: ServiceError) -> dict[str, str]:
+    """The caller's request id, and when to come back."""
     request_id = request.headers.get(REQUEST_ID_HEADER, "")
     headers = {REQUEST_ID_HEADER: request_id} if is_request_id(request_id) else {}
     if isinstance(error, Overloaded):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
-    status = STATUS_OF[type(error)]
-    return error_response(status, error.code, error.message, error.details, headers)
+    return headers
 
 
 def unknown_error_response() -> Response:

@@ -3,68 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import re
-import secrets
-from collections.abc import Coroutine
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from service.api.answering import (
+    TIMEOUT_PARAMETER,
+    answer_query,
+    now_s,
+    request_id,
+    timeout_s,
+)
 from service.api.body import parse_score_request, read_body
+from service.api.compatible import vllm
+from service.api.compatible.dialects import OpenAiError
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
-from service.api.schemas import (
-    REQUEST_ID_HEADER,
-    ScoreRequest,
-    ScoreResponse,
-    is_request_id,
-)
-from service.api.state import RequestLimits, ServiceState, state_of
-from service.domain import AdScore, PairStatus, ScoreAnswer
-from service.errors import (
-    ClientGone,
-    DeadlineExceeded,
-    InferenceFailed,
-    InvalidRequest,
-    NotReady,
-    ServiceError,
-    TooManyAds,
-)
+from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, ScoreResponse
+from service.api.state import state_of
+from service.domain import AdScore, ScoreAnswer
+from service.errors import InvalidRequest, NotReady, ServiceError, TooManyAds
 
 SCORE_ROUTE = "/v1/score"
 SCORE_CALL = (SCORE_ROUTE, "POST")
-TIMEOUT_HEADER = "X-Request-Timeout-Ms"
-TIMEOUT_PATTERN = re.compile(r"\d{1,9}(\.\d{1,6})?")
-
-# A request id is unique without asking the kernel for random bytes each time.
-PROCESS_ID = secrets.token_hex(8)
-REQUESTS = itertools.count()
 
 router = APIRouter(tags=["scoring"])
 
 
 @router.post(
     SCORE_ROUTE,
-    response_model=ScoreResponse,
-    responses=documented_errors(),
+    response_model=ScoreResponse | vllm.VllmScoreResponse,
+    responses={
+        status: {**entry, "model": ErrorResponse | OpenAiError}
+        for status, entry in documented_errors().items()
+    },
     openapi_extra={
         # The route reads the body itself, to bound it; so it also says what the body is.
         "requestBody": {
             "required": True,
             "content": {
-                "application/json": {"schema": {"$ref": "#/components/schemas/ScoreRequest"}}
+                "application/json": {
+                    "schema": {
+                        "anyOf": [
+                            {"$ref": "#/components/schemas/ScoreRequest"},
+                            *vllm.SCORE_BODY_SCHEMAS,
+                        ]
+                    }
+                }
             },
         },
-        "parameters": [
-            {
-                "name": TIMEOUT_HEADER,
-                "in": "header",
-                "required": False,
-                "schema": {"type": "number", "exclusiveMinimum": 0},
-                "description": "As `timeout_ms`, which wins where both are given.",
-            }
-        ],
+        "parameters": [TIMEOUT_PARAMETER],
     },
 )
 async def score(request: Request) -> Response:
@@ -73,15 +61,31 @@ async def score(request: Request) -> Response:
     The answer keeps the order of the ads and gives each one a status: `ok` (computed now), `cached`
     (computed before), `deadline` (not scored in time) or `failed`. If no ad has a score in time the
     answer is 504; a request that cannot be served in time is refused with 429.
+
+    A body in vLLM's terms (`text_1` and `text_2`, or one of their other names) is answered in
+    vLLM's terms, errors included; see `POST /score`.
     """
     state = state_of(request)
-    started_s = _now_s(state)
+    started_s = now_s(state)
     outcome = ServiceError.code
     try:
-        answer, response = await _answer(request, state, started_s)
+        _, _, model = state.ready_parts()
+        content = await read_body(request, state.limits.max_body_bytes)
+        try:
+            body = parse_score_request(content)
+        except InvalidRequest:
+            if not vllm.is_score_body(content):
+                raise
+            outcome, response = await vllm.answer_score_body(request, content, started_s)
+            return response
+        if len(body.ads) > state.limits.max_ads:
+            raise TooManyAds(len(body.ads), state.limits.max_ads)
+        allowed_s = timeout_s(request, state.limits, body.timeout_ms)
+        query = body.to_domain(request_id(request, body.request_id), allowed_s)
+        _, answer = await answer_query(request, state, query, started_s)
         complete = all(ad.score is not None for ad in answer.scores)
         outcome = "ok" if complete else "partial"
-        return response
+        return _response(answer, model)
     except ServiceError as error:
         outcome = error.code
         raise
@@ -89,30 +93,10 @@ async def score(request: Request) -> Response:
         outcome = NotReady.code  # the server gives up on what its drain could not finish
         raise
     finally:
-        state.metrics.request_done(SCORE_ROUTE, outcome, _now_s(state) - started_s)
+        state.metrics.request_done(SCORE_ROUTE, outcome, now_s(state) - started_s)
 
 
-async def _answer(
-    request: Request, state: ServiceState, started_s: float
-) -> tuple[ScoreAnswer, Response]:
-    scorer, clock, model = state.ready_parts()
-    body = parse_score_request(await read_body(request, state.limits.max_body_bytes))
-    timeout_s = _timeout_s(request, body, state.limits)
-    query = body.to_domain(_request_id(request, body), timeout_s)
-    try:
-        prepared = scorer.prepare(query, started_s)
-        if prepared.missing:
-            answer = await _unless_the_caller_leaves(request, scorer.complete(prepared))
-        else:
-            answer = scorer.collect(prepared)
-    except DeadlineExceeded:
-        state.metrics.pairs_lost(PairStatus.DEADLINE, len(query.ads))
-        raise
-    except InferenceFailed:
-        state.metrics.pairs_lost(PairStatus.FAILED, len(query.ads))
-        raise
-    slack_s = timeout_s - (clock.now_s() - started_s)
-    state.metrics.request_scored(answer.scores, answer.times, slack_s)
+def _response(answer: ScoreAnswer, model: dict[str, Any]) -> Response:
     content = {
         "request_id": answer.request_id,
         "model": {"name": model["model"]["name"], "version": model["model"]["version"]},
@@ -124,68 +108,7 @@ async def _answer(
             "total": _ms(answer.times.total_s),
         },
     }
-    return answer, json_response(content, headers={REQUEST_ID_HEADER: answer.request_id})
-
-
-async def _unless_the_caller_leaves(
-    request: Request, scoring: Coroutine[Any, Any, ScoreAnswer]
-) -> ScoreAnswer:
-    """The answer, unless the connection closes first: then its pairs leave the queue at once.
-
-    The server does not cancel a route whose caller has gone, so somebody has to look.
-
-    Raises:
-        ClientGone: Nobody waits for the answer any more.
-    """
-    answer = asyncio.ensure_future(scoring)
-    gone = asyncio.ensure_future(request.receive())  # after the body only a disconnect comes
-    try:
-        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            raise ClientGone
-        return answer.result()
-    finally:
-        answer.cancel()
-        gone.cancel()
-
-
-def _now_s(state: ServiceState) -> float:
-    return state.clock.now_s() if state.clock is not None else 0.0
-
-
-def _timeout_s(request: Request, body: ScoreRequest, limits: RequestLimits) -> float:
-    """The body's timeout, else the header's, else the default.
-
-    Raises:
-        TooManyAds: More than one request may carry.
-        InvalidRequest: A timeout that is no number or over the ceiling.
-    """
-    if len(body.ads) > limits.max_ads:
-        raise TooManyAds(len(body.ads), limits.max_ads)
-    field, timeout_ms = "timeout_ms", body.timeout_ms
-    if timeout_ms is None and TIMEOUT_HEADER in request.headers:
-        field, text = TIMEOUT_HEADER, request.headers[TIMEOUT_HEADER].strip()
-        timeout_ms = float(text) if TIMEOUT_PATTERN.fullmatch(text) else 0.0
-        if timeout_ms <= 0:
-            raise _invalid(field, f"must be a number of milliseconds over 0, got {text[:50]!r}")
-    if timeout_ms is None:
-        return limits.default_timeout_s
-    limit_ms = limits.max_timeout_s * 1000
-    if timeout_ms > limit_ms:
-        raise _invalid(field, f"got {timeout_ms:.12g}, the limit is {limit_ms:g}")
-    return timeout_ms / 1000
-
-
-def _invalid(field: str, problem: str) -> InvalidRequest:
-    return InvalidRequest(f"{field}: {problem}", [{"field": field, "problem": problem}])
-
-
-def _request_id(request: Request, body: ScoreRequest) -> str:
-    """From the body, else the header if it is a proper id, else a new one."""
-    from_header = request.headers.get(REQUEST_ID_HEADER, "")
-    if body.request_id is not None:
-        return body.request_id
-    return from_header if is_request_id(from_header) else f"{PROCESS_ID}-{next(REQUESTS):x}"
+    return json_response(content, headers={REQUEST_ID_HEADER: answer.request_id})
 
 
 def _ad_out(ad: AdScore) -> dict[str, Any]:

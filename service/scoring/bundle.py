@@ -28,6 +28,7 @@ from service.scoring.ad_template import AdTemplate
 from service.scoring.bulk import bulk_logits
 from service.scoring.calibration import Scores, to_scores
 from service.scoring.encoding import EncodedPair, PairEncoder, TextIds
+from service.scoring.head import Margins, margin
 from service.scoring.manifest import SCHEMA_VERSION, Manifest
 from service.scoring.onnx_model import OnnxModel
 from service.scoring.target import require_target
@@ -70,6 +71,10 @@ class Bundle:
     def to_scores(self, logits: NDArray[np.float32]) -> Scores:
         """Calibrated scores of (n, k) logits."""
         return to_scores(logits, self.manifest.head, self.manifest.score_calibration)
+
+    def to_margins(self, logits: NDArray[np.float32]) -> Margins:
+        """Log-odds before calibration of (n, k) logits; with one logit, itself."""
+        return margin(logits, self.manifest.head)
 
 
 def sha256_of(path: Path) -> str:

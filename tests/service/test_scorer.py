@@ -49,6 +49,9 @@ class FakeText:
     def to_scores(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         return np.asarray(logits[:, 0].astype(np.float64) / 100)
 
+    def to_margins(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+        return logits[:, 0].astype(np.float64)
+
 
 class Bench:
     def __init__(self, cache_bytes: int = 0) -> None:
@@ -342,3 +345,51 @@ async def test_pairs_that_a_refused_request_would_have_added_do_not_wait_for_eve
     bench.model.release()
     await running
     assert (await bench.scorer.score(query("2"))).scores[0].score == 0.02
+
+
+def several(*queries: str, texts: Sequence[str], timeout_s: float = 1.0) -> ScoreQuery:
+    ads = tuple(Ad(f"ad-{i}", text=text) for i, text in enumerate(texts))
+    return ScoreQuery("r1", queries[0], ads, timeout_s, queries=queries)
+
+
+async def test_each_ad_is_read_with_its_own_query_and_each_query_once(bench: Bench) -> None:
+    asked = several("1", "22", "1", "333", texts=["70", "50", "30", "30"])
+    answer = await bench.scorer.score(asked)
+    assert [ad.score for ad in answer.scores] == [0.7, 0.5, 0.3, 0.3]
+    pairs = [pair for batch in bench.model.batches for pair in batch]
+    assert sorted((pair.logit, pair.length_tokens) for pair in pairs) == [
+        (30, 3),
+        (30, 5),
+        (50, 4),
+        (70, 3),
+    ]
+    assert bench.text.tokenized == ["1", "22", "333", "70", "50", "30", "30"]
+
+
+async def test_pairs_of_several_queries_are_cached_like_those_of_one(cached: Bench) -> None:
+    await cached.scorer.score(several("1", "22", "1", texts=["70", "70", "70"]))
+    assert sum(map(len, cached.model.batches)) == 2
+    again = await cached.scorer.score(several("22", "333", texts=["70", "70"]))
+    assert [ad.status for ad in again.scores] == [PairStatus.CACHED, PairStatus.OK]
+    one = ScoreQuery("r2", "1", (Ad("a", text="70"),), 1.0)
+    assert (await cached.scorer.score(one)).scores[0].status is PairStatus.CACHED
+
+
+async def test_a_request_with_several_queries_is_admitted_as_one(bench: Bench) -> None:
+    bench.model.hold()
+    running = asyncio.ensure_future(bench.scorer.score(query("1", timeout_s=9)))
+    await until(lambda: bench.batcher.running_batches == 1)
+    with pytest.raises(QueueFull):
+        await bench.scorer.score(several(*map(str, range(500)), texts=["1"] * 500, timeout_s=9))
+    assert bench.batcher.queued_pairs == 0
+    bench.model.release()
+    await running
+
+
+async def test_details_are_the_margins_and_the_tokens_that_were_computed(cached: Bench) -> None:
+    await cached.scorer.score(query("70"))
+    prepared = cached.scorer.prepare(query("70", "50", "50", "9"), cached.clock.now_s())
+    await cached.scorer.complete(prepared)
+    details = cached.scorer.details(prepared)
+    assert details.margins.tolist() == [70, 50, 50, 9]
+    assert details.computed_tokens == len("q50") + len("q9")

@@ -33,8 +33,10 @@ def test_a_sound_bundle_opens_scores_and_passes_its_self_test(bundle: Path) -> N
     opened = open_bundle(bundle)
     assert self_test(opened) <= opened.manifest.golden.logit_tolerance
     pairs = opened.encode("red shoe", [Ad("1", title="red shoe"), Ad("2", text="bag")])
-    scores = opened.to_scores(opened.model.logits(pairs))
+    logits = opened.model.logits(pairs)
+    scores = opened.to_scores(logits)
     assert ((scores > 0) & (scores < 1)).all()
+    assert opened.to_margins(logits).tolist() == logits[:, 0].tolist()  # a head with one logit
 
 
 def test_a_folder_without_a_manifest_is_no_bundle(tmp_path: Path) -> None:

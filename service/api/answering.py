@@ -1,0 +1,136 @@
+"""What every route that scores has in common: its time, its id, and its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import secrets
+from collections.abc import Coroutine
+from typing import Any
+
+from fastapi import Request
+
+from service.api.schemas import REQUEST_ID_HEADER, is_request_id
+from service.api.state import RequestLimits, ServiceState
+from service.domain import PairStatus, ScoreAnswer, ScoreQuery
+from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, InvalidRequest
+from service.scorer import Prepared
+
+TIMEOUT_HEADER = "X-Request-Timeout-Ms"
+TIMEOUT_PATTERN = re.compile(r"\d{1,9}(\.\d{1,6})?")
+
+TIMEOUT_PARAMETER = {
+    "name": TIMEOUT_HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "number", "exclusiveMinimum": 0},
+    "description": "Milliseconds until the answer must leave; a timeout in the body wins.",
+}
+"""As OpenAPI tells of it."""
+
+# A request id is unique without asking the kernel for random bytes each time.
+PROCESS_ID = secrets.token_hex(8)
+REQUESTS = itertools.count()
+
+
+async def answer_query(
+    request: Request, state: ServiceState, query: ScoreQuery, started_s: float
+) -> tuple[Prepared, ScoreAnswer]:
+    """Score the query's ads, as many as there is time for, and count what became of them.
+
+    Args:
+        request: Watched: once its caller has gone, nothing more is computed for it.
+        state: Ready; see `ServiceState.ready_parts`.
+        query: What to score.
+        started_s: Instant from which its timeout counts.
+
+    Raises:
+        ServiceError: As `Scorer.complete` does, and ClientGone.
+    """
+    scorer, clock, _ = state.ready_parts()
+    try:
+        prepared = scorer.prepare(query, started_s)
+        if prepared.missing:
+            answer = await _unless_the_caller_leaves(request, scorer.complete(prepared))
+        else:
+            answer = scorer.collect(prepared)
+    except DeadlineExceeded:
+        state.metrics.pairs_lost(PairStatus.DEADLINE, len(query.ads))
+        raise
+    except InferenceFailed:
+        state.metrics.pairs_lost(PairStatus.FAILED, len(query.ads))
+        raise
+    slack_s = query.timeout_s - (clock.now_s() - started_s)
+    state.metrics.request_scored(answer.scores, answer.times, slack_s)
+    return prepared, answer
+
+
+async def _unless_the_caller_leaves(
+    request: Request, scoring: Coroutine[Any, Any, ScoreAnswer]
+) -> ScoreAnswer:
+    """The answer, unless the connection closes first: then its pairs leave the queue at once.
+
+    The server does not cancel a route whose caller has gone, so somebody has to look.
+
+    Raises:
+        ClientGone: Nobody waits for the answer any more.
+    """
+    answer = asyncio.ensure_future(scoring)
+    gone = asyncio.ensure_future(request.receive())  # after the body only a disconnect comes
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientGone
+        return answer.result()
+    finally:
+        answer.cancel()
+        gone.cancel()
+
+
+def now_s(state: ServiceState) -> float:
+    """Monotonic time; 0 as long as there is no clock because the model is loading."""
+    return state.clock.now_s() if state.clock is not None else 0.0
+
+
+def timeout_s(
+    request: Request,
+    limits: RequestLimits,
+    timeout_ms: float | None = None,
+    field: str = "timeout_ms",
+) -> float:
+    """The body's timeout, else the header's, else the default.
+
+    Args:
+        request: The request.
+        limits: Default and ceiling.
+        timeout_ms: What the body says; None where it says nothing.
+        field: Where it says so.
+
+    Raises:
+        InvalidRequest: A timeout that is no number or over the ceiling.
+    """
+    if timeout_ms is None and TIMEOUT_HEADER in request.headers:
+        field, text = TIMEOUT_HEADER, request.headers[TIMEOUT_HEADER].strip()
+        timeout_ms = float(text) if TIMEOUT_PATTERN.fullmatch(text) else 0.0
+        if timeout_ms <= 0:
+            raise invalid(field, f"must be a number of milliseconds over 0, got {text[:50]!r}")
+    if timeout_ms is None:
+        return limits.default_timeout_s
+    limit_ms = limits.max_timeout_s * 1000
+    if timeout_ms > limit_ms:
+        raise invalid(field, f"got {timeout_ms:.12g}, the limit is {limit_ms:g}")
+    return timeout_ms / 1000
+
+
+def invalid(field: str, problem: str) -> InvalidRequest:
+    """The error for one faulty field."""
+    return InvalidRequest(f"{field}: {problem}", [{"field": field, "problem": problem}])
+
+
+def request_id(request: Request, from_body: str | None = None) -> str:
+    """From the body, else the header if it is a proper id, else a new one."""
+    if from_body is not None:
+        return from_body
+    from_header = request.headers.get(REQUEST_ID_HEADER, "")
+    return from_header if is_request_id(from_header) else f"{PROCESS_ID}-{next(REQUESTS):x}"

@@ -1,0 +1,135 @@
+"""One call in another protocol: what came, who speaks, and how it ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import from_json
+
+from service.api.answering import now_s
+from service.api.body import invalid_request, read_body
+from service.api.compatible.dialects import Dialect
+from service.api.state import ServiceState, state_of
+from service.errors import InvalidRequest, NotReady, ServiceError
+
+logger = logging.getLogger(__name__)
+
+
+class LenientBody(BaseModel):
+    """A body of a client that was written for somebody else: unknown fields are let pass."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+Body = TypeVar("Body", bound=LenientBody)
+
+
+@dataclass(slots=True)
+class Call:
+    """One call.
+
+    Attributes:
+        request: The HTTP request.
+        state: The service.
+        started_s: When it came.
+        dialect: In which its errors are told; set anew where the body shows another speaker.
+    """
+
+    request: Request
+    state: ServiceState
+    started_s: float
+    dialect: Dialect
+
+
+async def counted(
+    request: Request,
+    route: str,
+    dialect: Dialect,
+    answer: Callable[[Call], Awaitable[Response]],
+) -> Response:
+    """Answer a call and count it.
+
+    Args:
+        request: The HTTP request.
+        route: The metrics' label.
+        dialect: Of the errors.
+        answer: Makes the response; its errors are told in the call's dialect.
+    """
+    state = state_of(request)
+    call = Call(request, state, now_s(state), dialect)
+    outcome = NotReady.code  # stays where the server gives up on what its drain could not finish
+    try:
+        outcome, response = await spoken(call, answer)
+        return response
+    finally:
+        state.metrics.request_done(route, outcome, now_s(state) - call.started_s)
+
+
+async def spoken(call: Call, answer: Callable[[Call], Awaitable[Response]]) -> tuple[str, Response]:
+    """Answer a call without counting it.
+
+    Returns:
+        outcome: "ok", or the code of the error.
+        response: Also for errors of every kind.
+    """
+    try:
+        return "ok", await answer(call)
+    except ServiceError as error:
+        return error.code, call.dialect.error_response(call.request, error)
+    except Exception:
+        logger.exception("a request failed for a reason of ours")
+        fault = ServiceError("internal error; see the service's log")
+        return fault.code, call.dialect.error_response(call.request, fault)
+
+
+async def read_fields(call: Call) -> dict[str, Any]:
+    """The fields of the call's JSON object.
+
+    Raises:
+        NotReady: The model is loading or the service drains.
+        ServiceError: As `read_body` does.
+        InvalidRequest: Not a JSON object.
+    """
+    call.state.ready_parts()
+    return parse_fields(await read_body(call.request, call.state.limits.max_body_bytes))
+
+
+def parse_fields(content: bytes) -> dict[str, Any]:
+    """The fields of a JSON object; of a field that stands there twice the last one counts.
+
+    Raises:
+        InvalidRequest: Not a JSON object.
+    """
+    try:
+        fields = from_json(content, allow_inf_nan=False)
+    except ValueError as error:
+        problem = f"Invalid JSON: {error}"
+        raise InvalidRequest(f"body: {problem}", [{"field": "body", "problem": problem}]) from None
+    if not isinstance(fields, dict):
+        problem = "must be a JSON object"
+        raise InvalidRequest(f"body: {problem}", [{"field": "body", "problem": problem}])
+    return fields
+
+
+def validated(body: type[Body], fields: dict[str, Any]) -> Body:
+    """The fields as a body.
+
+    Raises:
+        InvalidRequest: A field is wrong or missing; names it.
+    """
+    try:
+        return body.model_validate(fields)
+    except ValidationError as error:
+        raise invalid_request(error) from None
+
+
+def body_schema(*bodies: type[BaseModel]) -> dict[str, Any]:
+    """OpenAPI `requestBody` of a route that reads its body itself."""
+    schemas = [{"$ref": f"#/components/schemas/{body.__name__}"} for body in bodies]
+    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    return {"required": True, "content": {"application/json": {"schema": schema}}}

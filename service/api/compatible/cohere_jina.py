@@ -1,0 +1,175 @@
+"""Cohere's POST /v1/rerank and /v2/rerank, and Jina's POST /v1/rerank.
+
+Shapes as of docs.cohere.com/reference/rerank and docs.cohere.com/v1/reference/rerank, and of
+api.jina.ai/redoc. The answers have the fields of both, and of vLLM, which serves these paths too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+
+from service.api.answering import TIMEOUT_PARAMETER
+from service.api.compatible.calls import Call, body_schema, counted, read_fields, validated
+from service.api.compatible.dialects import COHERE_JINA
+from service.api.compatible.documents import (
+    RerankBody,
+    Usage,
+    document_texts,
+    priority_class,
+    ranking,
+    usage,
+)
+from service.api.compatible.pair_scoring import Asked, score_pairs
+from service.api.json_response import json_response
+from service.api.schemas import REQUEST_ID_HEADER
+
+V1_ROUTE = "/v1/rerank"
+V2_ROUTE = "/v2/rerank"
+
+# Where a caller says nothing about documents in the answer, Cohere leaves them out, while Jina and
+# vLLM put them in. So /v1/rerank puts them in too, unless one of these shows that Cohere is meant.
+COHERE_FIELDS = ("rank_fields", "max_chunks_per_doc", "max_tokens_per_doc")
+
+WITHOUT_EFFECT = ("max_chunks_per_doc", "max_tokens_per_doc", "relevant_spans")
+
+router = APIRouter(tags=["rerank"])
+
+
+class RerankRequest(RerankBody):
+    """A query and documents to rank for it."""
+
+    rank_fields: list[str] | None = Field(
+        default=None,
+        fail_fast=True,
+        description="Of documents that are objects, the fields to read, in order.",
+    )
+    max_tokens_per_doc: int | None = Field(
+        default=None, description="No effect: a document is cut where the model's room ends."
+    )
+    max_chunks_per_doc: int | None = Field(default=None, description="No effect: never chunked.")
+
+
+class DocumentOut(BaseModel):
+    """A document as it was read."""
+
+    text: str
+
+
+class RerankResult(BaseModel):
+    """One document's place."""
+
+    index: int
+    relevance_score: float = Field(ge=0, le=1)
+    document: DocumentOut | None = None
+
+
+class BilledUnits(BaseModel):
+    """What Cohere would bill."""
+
+    search_units: int
+
+
+class ApiVersion(BaseModel):
+    """Of the route."""
+
+    version: str
+
+
+class RerankMeta(BaseModel):
+    """What Cohere says about its answers."""
+
+    api_version: ApiVersion
+    billed_units: BilledUnits
+    warnings: list[str] | None = Field(default=None, description="Fields that had no effect.")
+
+
+class RerankResponse(BaseModel):
+    """Documents in the order of their scores."""
+
+    id: str
+    model: str
+    results: list[RerankResult]
+    usage: Usage
+    meta: RerankMeta
+
+
+def _route(
+    path: str,
+) -> Callable[[Callable[[Request], Awaitable[Response]]], Callable[[Request], Awaitable[Response]]]:
+    return router.post(
+        path,
+        response_model=RerankResponse,
+        responses=COHERE_JINA.documented_errors(),
+        openapi_extra={
+            "requestBody": body_schema(RerankRequest),
+            "parameters": [TIMEOUT_PARAMETER],
+        },
+    )
+
+
+@_route(V1_ROUTE)
+async def rerank_v1(request: Request) -> Response:
+    """Rank documents by their relevance to a query, for clients of Cohere's v1 and of Jina.
+
+    Documents are in the answer unless `return_documents` is false, or unless it is absent and a
+    field of Cohere's is given (`rank_fields`, `max_chunks_per_doc`, `max_tokens_per_doc`).
+    """
+
+    async def answer(call: Call) -> Response:
+        fields = await read_fields(call)
+        return await _answer(call, fields, "1", not any(name in fields for name in COHERE_FIELDS))
+
+    return await counted(request, V1_ROUTE, COHERE_JINA, answer)
+
+
+@_route(V2_ROUTE)
+async def rerank_v2(request: Request) -> Response:
+    """Rank documents by their relevance to a query, for clients of Cohere's v2.
+
+    Documents are in the answer only where `return_documents` is true.
+    """
+
+    async def answer(call: Call) -> Response:
+        return await _answer(call, await read_fields(call), "2", documents_by_default=False)
+
+    return await counted(request, V2_ROUTE, COHERE_JINA, answer)
+
+
+async def _answer(
+    call: Call, fields: dict[str, Any], api_version: str, documents_by_default: bool
+) -> Response:
+    body = validated(RerankRequest, fields)
+    texts = document_texts(body.documents, body.rank_fields or ())
+    asked = Asked([body.query], texts, priority=priority_class(body.priority))
+    scored = await score_pairs(call, asked)
+    wanted = body.return_documents
+    with_documents = documents_by_default if wanted is None else wanted
+    results: list[dict[str, Any]] = []
+    for index in ranking(scored.scores, body.top_n):
+        result: dict[str, Any] = {"index": index, "relevance_score": scored.scores[index]}
+        if with_documents:
+            result["document"] = {"text": texts[index]}
+        results.append(result)
+    meta: dict[str, Any] = {
+        "api_version": {"version": api_version},
+        "billed_units": {"search_units": 1},
+    }
+    unused = [name for name in WITHOUT_EFFECT if fields.get(name) is not None]
+    if unused:
+        room = scored.model["inputs"]["max_length_tokens"]
+        meta["warnings"] = [
+            f"{name} has no effect: a query and a document are read together up to {room} tokens"
+            for name in unused
+        ]
+    content = {
+        "id": scored.request_id,
+        "model": scored.model["model"]["name"],
+        "results": results,
+        "usage": usage(scored.computed_tokens),
+        "meta": meta,
+    }
+    return json_response(content, headers={REQUEST_ID_HEADER: scored.request_id})

@@ -1,0 +1,137 @@
+"""The pairs of a request in another protocol: all of them scored, or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from service.api.answering import answer_query, invalid, request_id, timeout_s
+from service.api.compatible.calls import Call
+from service.api.compatible.dialects import NothingToScore, TextTooLong
+from service.domain import Ad, PairStatus, Priority, ScoreAnswer, ScoreQuery, StageTimes
+from service.errors import DeadlineExceeded, InferenceFailed, TooManyAds
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to score.
+
+    Attributes:
+        queries: One for all texts, or one for each.
+        texts: The ads' texts; an empty one is scored like any other.
+        queries_field: What the protocol calls the queries; for messages.
+        texts_field: Likewise the texts.
+        priority: Scheduling class.
+        timeout_ms: Where the protocol has a field for it and it was given.
+        timeout_field: Its name.
+        request_id: Likewise.
+        may_cut: A text that does not fit may be cut.
+    """
+
+    queries: Sequence[str]
+    texts: Sequence[str]
+    queries_field: str = "query"
+    texts_field: str = "documents"
+    priority: Priority = Priority.AUCTION
+    timeout_ms: float | None = None
+    timeout_field: str = "timeout_ms"
+    request_id: str | None = None
+    may_cut: bool = True
+
+    @property
+    def n_chars(self) -> int:
+        """Characters of all pairs; a query counts once for each of its texts."""
+        repeats = len(self.texts) if len(self.queries) == 1 else 1
+        return repeats * sum(map(len, self.queries)) + sum(map(len, self.texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The answer to `Asked`.
+
+    Attributes:
+        request_id: Of this request.
+        scores: (n,) calibrated, in 0-1.
+        margins: (n,) before calibration: the logit, or the log-odds of a head with several.
+        computed_tokens: Of the pairs that were computed for it; cached ones cost none.
+        times: Where the time went.
+        model: The facts of the model that gave them.
+    """
+
+    request_id: str
+    scores: list[float]
+    margins: list[float]
+    computed_tokens: int
+    times: StageTimes
+    model: dict[str, Any]
+
+
+async def score_pairs(call: Call, asked: Asked) -> Scored:
+    """Score every pair.
+
+    Raises:
+        NothingToScore: There are no texts.
+        TooManyAds: More than one request may carry.
+        InvalidRequest: A query is blank, or a timeout is wrong.
+        TextTooLong: A text did not fit and may not be cut.
+        DeadlineExceeded: Some pair had no score in time.
+        InferenceFailed: The model failed on some pair.
+        ServiceError: As `answer_query` does.
+    """
+    scorer, _, model = call.state.ready_parts()  # now: a drain may begin while we wait
+    n_texts, limits = len(asked.texts), call.state.limits
+    if not n_texts:
+        raise NothingToScore(asked.texts_field)
+    if n_texts > limits.max_ads:
+        raise TooManyAds(n_texts, limits.max_ads, asked.texts_field)
+    for number, text in enumerate(asked.queries):
+        if not text.strip():
+            place = f"{asked.queries_field}[{number}]"
+            name = asked.queries_field if len(asked.queries) == 1 else place
+            raise invalid(name, "must not be empty or only white space")
+    query = ScoreQuery(
+        request_id=request_id(call.request, asked.request_id),
+        query=asked.queries[0],
+        ads=tuple(Ad(str(number), text=text) for number, text in enumerate(asked.texts)),
+        timeout_s=timeout_s(call.request, limits, asked.timeout_ms, asked.timeout_field),
+        priority=asked.priority,
+        queries=tuple(asked.queries) if len(asked.queries) > 1 else (),
+    )
+    prepared, answer = await answer_query(call.request, call.state, query, call.started_s)
+    scores = _all_scores(query, answer)
+    if not asked.may_cut:
+        _refuse_what_was_cut(asked, answer)
+    details = scorer.details(prepared)
+    return Scored(
+        request_id=answer.request_id,
+        scores=scores,
+        margins=details.margins.tolist(),
+        computed_tokens=details.computed_tokens,
+        times=answer.times,
+        model=model,
+    )
+
+
+def _all_scores(query: ScoreQuery, answer: ScoreAnswer) -> list[float]:
+    scores = [ad.score for ad in answer.scores if ad.score is not None]
+    n_pairs = len(query.ads)
+    if len(scores) == n_pairs:
+        return scores
+    n_failed = sum(ad.status is PairStatus.FAILED for ad in answer.scores)
+    if n_failed:
+        raise InferenceFailed(f"the model failed on {n_failed} of {n_pairs} pairs of this request")
+    raise DeadlineExceeded(query.timeout_s, n_pairs, len(scores))
+
+
+def _refuse_what_was_cut(asked: Asked, answer: ScoreAnswer) -> None:
+    for number, ad in enumerate(answer.scores):
+        if ad.truncated:
+            field, problem = (
+                f"{asked.texts_field}[{number}]",
+                "does not fit the model with its query",
+            )
+            raise TextTooLong(
+                f"{field}: {problem}, and truncate is false",
+                [{"field": field, "problem": problem}],
+            )

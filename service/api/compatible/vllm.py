@@ -1,0 +1,214 @@
+"""vLLM's scores: `POST /score`, and bodies of that kind that come to `POST /v1/score`.
+
+Shapes as of vLLM 0.13: docs.vllm.ai/en/stable/models/pooling_models
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, BeforeValidator, FailFast, Field, WithJsonSchema
+
+from service.api.answering import TIMEOUT_PARAMETER, invalid
+from service.api.compatible.calls import (
+    Call,
+    LenientBody,
+    body_schema,
+    counted,
+    parse_fields,
+    read_fields,
+    spoken,
+    validated,
+)
+from service.api.compatible.dialects import OPENAI
+from service.api.compatible.documents import ModelName, Usage, priority_class, usage
+from service.api.compatible.pair_scoring import Asked, score_pairs
+from service.api.json_response import json_response
+from service.api.schemas import REQUEST_ID_HEADER, RequestId
+from service.api.state import state_of
+from service.errors import InvalidRequest
+
+SCORE_ROUTE = "/score"
+
+router = APIRouter(tags=["vllm"])
+
+_STRINGS = {"type": "array", "items": {"type": "string"}}
+
+
+def _as_list(side: object) -> object:
+    return [side] if isinstance(side, str) else side
+
+
+Texts = Annotated[
+    list[str],
+    FailFast(),
+    BeforeValidator(_as_list),
+    WithJsonSchema({"anyOf": [{"type": "string"}, _STRINGS]}),
+    Field(description="One, or up to max_ads_per_request."),
+]
+
+
+class VllmOptions(LenientBody):
+    """What all spellings have."""
+
+    model: ModelName = None
+    use_activation: bool | None = Field(default=None, description="False: the logit.")
+    truncate_prompt_tokens: int | None = Field(
+        default=None, description="-1, or no less than the model's own room for a pair."
+    )
+    priority: int | None = Field(default=None, description="Over 0 is bulk work.")
+    request_id: RequestId | None = None
+
+
+class VllmScoreTexts(VllmOptions):
+    """Two sides: 1 and 1, 1 and n, or n and n."""
+
+    text_1: Texts
+    text_2: Texts
+
+
+class VllmScoreData(VllmOptions):
+    """Likewise."""
+
+    data_1: Texts
+    data_2: Texts
+
+
+class VllmScoreDocuments(VllmOptions):
+    """Likewise."""
+
+    queries: Texts
+    documents: Texts
+
+
+class VllmScoreItems(VllmOptions):
+    """Likewise."""
+
+    queries: Texts
+    items: Texts
+
+
+SPELLINGS: tuple[tuple[type[VllmOptions], str, str], ...] = (
+    (VllmScoreTexts, "text_1", "text_2"),
+    (VllmScoreData, "data_1", "data_2"),
+    (VllmScoreDocuments, "queries", "documents"),
+    (VllmScoreItems, "queries", "items"),
+)
+"""Told apart by the names of their two sides."""
+
+SCORE_BODIES = tuple(body for body, _, _ in SPELLINGS)
+SCORE_BODY_SCHEMAS = [{"$ref": f"#/components/schemas/{body.__name__}"} for body in SCORE_BODIES]
+
+LEFT_NAMES = frozenset(left for _, left, _ in SPELLINGS)
+
+
+class VllmScore(BaseModel):
+    """One pair's score."""
+
+    index: int
+    object: Literal["score"]
+    score: float
+
+
+class VllmScoreResponse(BaseModel):
+    """The scores, in the order of the pairs."""
+
+    id: str
+    object: Literal["list"]
+    created: int
+    model: str
+    data: list[VllmScore]
+    usage: Usage
+
+
+@router.post(
+    SCORE_ROUTE,
+    response_model=VllmScoreResponse,
+    responses=OPENAI.documented_errors(),
+    openapi_extra={"requestBody": body_schema(*SCORE_BODIES), "parameters": [TIMEOUT_PARAMETER]},
+)
+async def score(request: Request) -> Response:
+    """Score pairs, in their order: one query for all texts, or one for each.
+
+    The sides are `text_1` and `text_2`, `data_1` and `data_2`, or `queries` and `documents` or
+    `items`. `use_activation: false` asks for logits.
+    """
+
+    async def answer(call: Call) -> Response:
+        return await _answer(call, await read_fields(call))
+
+    return await counted(request, SCORE_ROUTE, OPENAI, answer)
+
+
+def is_score_body(content: bytes) -> bool:
+    """Whether a body that is not of our own API is one of vLLM's; cheap for most that are not."""
+    if not any(name.encode() in content for name in LEFT_NAMES):
+        return False
+    try:
+        fields = parse_fields(content)
+    except InvalidRequest:
+        return False
+    return "ads" not in fields and not LEFT_NAMES.isdisjoint(fields)
+
+
+async def answer_score_body(
+    request: Request, content: bytes, started_s: float
+) -> tuple[str, Response]:
+    """Answer a body for which `is_score_body` holds, in vLLM's terms.
+
+    Returns:
+        outcome: For the metrics.
+        response: Also for an error.
+    """
+
+    async def answer(call: Call) -> Response:
+        return await _answer(call, parse_fields(content))
+
+    return await spoken(Call(request, state_of(request), started_s, OPENAI), answer)
+
+
+async def _answer(call: Call, fields: dict[str, Any]) -> Response:
+    fitting = (one for one in SPELLINGS if one[1] in fields and one[2] in fields)
+    similar = (one for one in SPELLINGS if one[1] in fields)
+    kind, left_name, right_name = next(fitting, None) or next(similar, SPELLINGS[0])
+    body = validated(kind, fields)
+    left: list[str] = getattr(body, left_name)
+    right: list[str] = getattr(body, right_name)
+    if len(left) not in (1, len(right)) and right:
+        problem = f"must be one or as many as {right_name}: got {len(left)} and {len(right)}"
+        raise invalid(left_name, problem)
+    _check_room(call, body.truncate_prompt_tokens)
+    asked = Asked(
+        left,
+        right,
+        queries_field=left_name,
+        texts_field=right_name,
+        priority=priority_class(body.priority),
+        request_id=body.request_id,
+    )
+    scored = await score_pairs(call, asked)
+    values = scored.margins if body.use_activation is False else scored.scores
+    content = {
+        "id": scored.request_id,
+        "object": "list",
+        "created": int(time.time()),
+        "model": scored.model["model"]["name"],
+        "data": [
+            {"index": index, "object": "score", "score": value}
+            for index, value in enumerate(values)
+        ],
+        "usage": usage(scored.computed_tokens),
+    }
+    return json_response(content, headers={REQUEST_ID_HEADER: scored.request_id})
+
+
+def _check_room(call: Call, wanted_tokens: int | None) -> None:
+    """Refuse to read less than the model can: the scores would be other ones."""
+    _, _, model = call.state.ready_parts()
+    room = model["inputs"]["max_length_tokens"]
+    if wanted_tokens is not None and wanted_tokens != -1 and wanted_tokens < room:
+        raise invalid(
+            "truncate_prompt_tokens", f"got {wanted_tokens}; pairs are read up to {room} tokens"
+        )
