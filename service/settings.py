@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -129,6 +130,12 @@ def load_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
 
 
 def _cli_source(argv: Sequence[str]) -> CliSettingsSource[object]:
+    for option, value in zip_longest(argv, argv[1:]):
+        name, has_value, after = option.partition("=")
+        # pydantic would take the default: an unset variable in a script must not start another
+        # model than the one that was meant.
+        if name.startswith("--") and (after if has_value else value) == "":
+            raise InvalidSetting(f"{name}: is empty; leave it out for its default")
     return CliSettingsSource(Settings, cli_parse_args=list(argv))
 
 

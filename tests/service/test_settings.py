@@ -67,3 +67,9 @@ def test_every_setting_says_what_it_trades() -> None:
 def test_settings_cannot_be_changed_after_the_start() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().__setattr__("port", 1)  # mypy knows that it cannot be set
+
+
+@pytest.mark.parametrize("argv", [["--bundle", ""], ["--bundle="], ["--port", "", "--host", "::1"]])
+def test_an_empty_option_is_refused_instead_of_ignored(argv: list[str]) -> None:
+    with pytest.raises(InvalidSetting, match=r"--(bundle|port): is empty"):
+        load_settings(argv, {})
