@@ -114,7 +114,7 @@ def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
     app.include_router(probes.router)
     for router in compatible.ROUTERS:
         app.include_router(router)
-    error_handlers.install(app)
+    error_handlers.install(app, compatible.routing_error)
     _document_bodies(app)
     return app
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -25,6 +25,9 @@ from service.errors import (
     TooManyAds,
     UnsupportedMediaType,
 )
+
+ForeignBody = Callable[[str, int, str], dict[str, Any] | None]
+ExceptionHandler = Callable[[Request, Exception], Awaitable[Response]]
 
 STATUS_OF: Mapping[type[ServiceError], int] = {
     InvalidRequest: 422,
@@ -104,20 +107,33 @@ async def _on_service_error(request: Request, error: Exception) -> Response:
     return service_error_response(request, error)
 
 
-async def _on_http_exception(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101  # registered for it alone
-    codes = {404: "not_found", 405: "method_not_allowed"}
-    code = codes.get(error.status_code, "http_error")
-    message = f"{request.method} {request.url.path}: {error.detail}; see /docs"
-    return error_response(error.status_code, code, message, headers=error.headers)
+def _on_http_exception(foreign_body: ForeignBody) -> ExceptionHandler:
+    async def handle(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101  # registered for it alone
+        path, status = request.url.path, error.status_code
+        message = f"{request.method} {path}: {error.detail}; see /docs"
+        foreign = foreign_body(path, status, message)
+        if foreign is not None:
+            return json_response(foreign, status, dict(error.headers or {}))
+        codes = {404: "not_found", 405: "method_not_allowed"}
+        code = codes.get(status, "http_error")
+        return error_response(status, code, message, headers=error.headers)
+
+    return handle
 
 
 async def _on_unknown_error(_: Request, __: Exception) -> Response:
     return unknown_error_response()  # the server writes the traceback to the log
 
 
-def install(app: FastAPI) -> None:
-    """Answer every error of `app` in our shape."""
+def install(app: FastAPI, foreign_body: ForeignBody = lambda *_: None) -> None:
+    """Answer every error of `app` in our shape.
+
+    Args:
+        app: The application.
+        foreign_body: From path, status and message the body for a path or method that does not
+            exist, where the path is another protocol's; None elsewhere.
+    """
     app.add_exception_handler(ServiceError, _on_service_error)
-    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(HTTPException, _on_http_exception(foreign_body))
     app.add_exception_handler(Exception, _on_unknown_error)

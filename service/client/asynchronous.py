@@ -16,7 +16,7 @@ from service.client.call import Call, CallOptions, Calls
 from service.client.connections import (
     JSON_HEADERS,
     KEEP_ALIVE_S,
-    MAX_CONNECTIONS,
+    MAX_IN_FLIGHT,
     SCORE_PATH,
     checked_base_url,
 )
@@ -41,6 +41,7 @@ class AsyncAdrelClient:
         timeout_ms: float,
         network_margin_ms: float = 2,
         retry: RetryPolicy | None = None,
+        max_in_flight: int = MAX_IN_FLIGHT,
         headers: Mapping[str, str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -54,6 +55,9 @@ class AsyncAdrelClient:
             timeout_ms: As for `AdrelClient`.
             network_margin_ms: As for `AdrelClient`.
             retry: As for `AdrelClient`.
+            max_in_flight: Calls that are on the wire at once; others wait their turn, within their
+                own deadline. httpx's pool needs time that grows with the square of what is in it,
+                on the event loop, so that with hundreds no timer would ring in time.
             headers: As for `AdrelClient`.
             transport: How bytes travel; one of httpx's, with another TLS context or pool.
             clock: Monotonic seconds.
@@ -66,10 +70,13 @@ class AsyncAdrelClient:
         self._calls = Calls(
             timeout_ms, network_margin_ms, Retries(retry or RetryPolicy(), random), clock
         )
+        if max_in_flight < 1:
+            raise ValueError(f"max_in_flight: must be at least 1, got {max_in_flight}")
         self._sleep = sleep
+        self._turns = asyncio.Semaphore(max_in_flight)
         limits = httpx.Limits(
-            max_connections=MAX_CONNECTIONS,
-            max_keepalive_connections=MAX_CONNECTIONS,
+            max_connections=max_in_flight,
+            max_keepalive_connections=max_in_flight,
             keepalive_expiry=KEEP_ALIVE_S,
         )
         self._http = httpx.AsyncClient(
@@ -113,7 +120,8 @@ class AsyncAdrelClient:
             async with asyncio.timeout(call.deadline.left_s()):
                 while True:
                     try:
-                        return call.result(*await self._exchange(call))
+                        async with self._turns:
+                            return call.result(*await self._exchange(call))
                     except AdrelError as error:
                         wait_s = call.wait_before_retry_s(error)
                     await self._sleep(wait_s)

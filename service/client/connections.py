@@ -8,6 +8,7 @@ SCORE_PATH = "v1/score"
 JSON_HEADERS = {"Content-Type": "application/json", "User-Agent": "adrel-client"}
 
 MAX_CONNECTIONS = 100
+MAX_IN_FLIGHT = 16  # of the asynchronous client, whose pool is slow when it is full
 
 # Shorter than the service keeps idle connections (75 s) and than common load balancers do (60 s),
 # so that a request is seldom sent into a connection that is being closed.

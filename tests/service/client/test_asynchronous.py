@@ -15,6 +15,7 @@ from service.client import (
     RequestRefused,
     RetryPolicy,
 )
+from service.client.connections import MAX_IN_FLIGHT
 from tests.service.client.stand_ins import (
     ADS,
     FakeService,
@@ -129,3 +130,29 @@ async def test_connections_that_fail_are_tried_so_often_and_no_more() -> None:
         with pytest.raises(ConnectionFailed):
             await client.score("shoe", ADS)
     assert len(service.requests) == 3
+
+
+async def test_of_many_calls_only_so_many_are_on_the_wire_and_none_waits_past_its_deadline() -> (
+    None
+):
+    client, requests = hanging_client([], timeout_ms=50)
+    async with client:
+        results = await asyncio.gather(
+            *(client.score_or_fallback("shoe", ADS, lambda *_: 0.5) for _ in range(200))
+        )
+    # A few more than at once, in the turns of those whose time was over first.
+    assert MAX_IN_FLIGHT <= len(requests) < 100
+    assert all(ad.status == AdStatus.FALLBACK for result in results for ad in result.scores)
+
+
+async def test_a_turn_comes_back_when_a_call_ends() -> None:
+    client, requests = hanging_client([], timeout_ms=5)
+    async with client:
+        for _ in range(MAX_IN_FLIGHT + 1):
+            await client.score_or_fallback("shoe", ADS, lambda *_: 0.5)
+    assert len(requests) == MAX_IN_FLIGHT + 1
+
+
+def test_a_client_that_may_send_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="max_in_flight"):
+        AsyncAdrelClient("http://adrel.test", timeout_ms=50, max_in_flight=0)
