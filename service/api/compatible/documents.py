@@ -51,7 +51,7 @@ class RerankBody(LenientBody):
     documents: Documents
     top_n: TopN = None
     return_documents: bool | None = None
-    priority: int | None = Field(default=None, ge=0, description="Over 0 is bulk work.")
+    priority: int | None = Field(default=None, description="Over 0 is bulk work.")
 
 
 class Usage(BaseModel):
