@@ -316,7 +316,7 @@ def test_probes_say_live_and_ready_and_the_model_states_its_figures(
 
 
 def test_unknown_paths_and_methods_get_our_error_body(service: RunningService) -> None:
-    assert service.client.get("/v2/score").json()["error"]["code"] == "not_found"
+    assert service.client.get("/v3/score").json()["error"]["code"] == "not_found"
     response = service.client.get("/v1/score")
     assert response.status_code == 405
     assert response.headers["allow"] == "POST"
