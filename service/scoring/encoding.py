@@ -189,8 +189,8 @@ class PairEncoder:
         unknown = [text for text, ids in zip(texts, known, strict=True) if ids is None]
         # In one call: only the batch call lets go of the interpreter lock.
         encodings = iter(self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False))
-        made = (next(encodings).ids if ids is None else ids for ids in known)
-        return [self._specials.without(np.array(ids, np.int32)) for ids in made]
+        made = (np.array(next(encodings).ids, np.int32) if ids is None else ids for ids in known)
+        return [self._specials.without(ids) for ids in made]
 
     def join(self, query_ids: TextIds, ad_ids: TextIds) -> EncodedPair:
         """One pair from the token ids of its two sides, cut to the model's longest."""

@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-RECENT_WORDS = 20_000
+Ids = NDArray[np.int32]
+
+RECENT_WORDS = 10_000
 """Words beside the vocabulary that are remembered at least; at most twice as many, some 10 MB."""
 
 MAX_WORD_CHARS = 40
@@ -49,14 +54,15 @@ class WordPieces:
             lowercase: The tokenizer makes no difference of case.
         """
         self._cut = cut
-        self._vocabulary = vocabulary
-        self._younger: dict[str, list[int]] = {}
-        self._older: dict[str, list[int]] = {}
+        # Ids as bytes: a fifth of the memory of lists of numbers, and faster to join.
+        self._vocabulary = {word: _packed(ids) for word, ids in vocabulary.items()}
+        self._younger: dict[str, bytes] = {}
+        self._older: dict[str, bytes] = {}
         self._lowercase = lowercase
         self._split = (UNCASED if lowercase else CASED).findall
 
-    def ids(self, texts: Sequence[str]) -> list[list[int] | None]:
-        """The ids of each text; None for those that are better left to the library."""
+    def ids(self, texts: Sequence[str]) -> list[Ids | None]:
+        """The ids of each text, not to be written to; None for those better left to the library."""
         split = [self._words(text) for text in texts]
         new: set[str] = set()
         for words in split:
@@ -73,7 +79,7 @@ class WordPieces:
         words: list[str] = self._split(text.lower() if self._lowercase else text)
         return words if len(max(words, key=len, default="")) <= MAX_WORD_CHARS else None
 
-    def _known(self, word: str) -> list[int] | None:
+    def _known(self, word: str) -> bytes | None:
         pieces = self._vocabulary.get(word) or self._younger.get(word)
         if pieces is None:
             pieces = self._older.get(word)
@@ -84,13 +90,14 @@ class WordPieces:
     def _learn(self, words: list[str]) -> None:
         if len(self._younger) >= RECENT_WORDS:
             self._older, self._younger = self._younger, {}
-        self._younger.update(zip(words, self._cut(words), strict=True))
+        self._younger.update(zip(words, map(_packed, self._cut(words)), strict=True))
 
-    def _joined(self, words: list[str]) -> list[int]:
-        ids: list[int] = []
-        for word in words:
-            ids += self._known(word) or ()
-        return ids
+    def _joined(self, words: list[str]) -> Ids:
+        return np.frombuffer(b"".join([self._known(word) or b"" for word in words]), np.int32)
+
+
+def _packed(ids: list[int]) -> bytes:
+    return array("i", ids).tobytes()
 
 
 def word_pieces(tokenizer: Tokenizer) -> WordPieces | None:
