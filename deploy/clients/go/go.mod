@@ -1,0 +1,3 @@
+module example.com/adrel
+
+go 1.19

@@ -1,0 +1,74 @@
+package adrel;
+
+import java.time.Duration;
+
+/** Why no ad has a score. */
+public final class AdrelException extends Exception {
+    private static final long serialVersionUID = 1;
+
+    private final String code;
+    private final int httpStatus;
+    private final Duration retryAfter;
+    private final boolean refused;
+    private final boolean unanswered;
+
+    private AdrelException(
+            String code,
+            String message,
+            int httpStatus,
+            Duration retryAfter,
+            boolean refused,
+            boolean unanswered,
+            Throwable cause) {
+        super(code + ": " + message, cause);
+        this.code = code;
+        this.httpStatus = httpStatus;
+        this.retryAfter = retryAfter;
+        this.refused = refused;
+        this.unanswered = unanswered;
+    }
+
+    static AdrelException outOfTime(Duration timeout) {
+        String message = "no answer within " + timeout.toNanos() / 1e6 + " ms";
+        return new AdrelException("deadline_exceeded", message, 0, null, false, false, null);
+    }
+
+    static AdrelException noConnection(Throwable cause, boolean unanswered) {
+        return new AdrelException(
+                "connection_failed", cause.toString(), 0, null, false, unanswered, cause);
+    }
+
+    static AdrelException badAnswer(String problem) {
+        return new AdrelException("bad_answer", problem, 200, null, false, false, null);
+    }
+
+    static AdrelException ofStatus(
+            String code, String message, int httpStatus, Duration retryAfter, boolean refused) {
+        return new AdrelException(code, message, httpStatus, retryAfter, refused, false, null);
+    }
+
+    /** The service's own, or deadline_exceeded, connection_failed, bad_answer, http_(status). */
+    public String code() {
+        return code;
+    }
+
+    /** 0 where no answer came. */
+    public int httpStatus() {
+        return httpStatus;
+    }
+
+    /** When the service says that trying again may pay; null where it does not. */
+    public Duration retryAfter() {
+        return retryAfter;
+    }
+
+    /** Whether the request is wrong, and would be again. */
+    public boolean refused() {
+        return refused;
+    }
+
+    /** Whether no part of an answer had come, so that another try is safe. */
+    boolean unanswered() {
+        return unanswered;
+    }
+}

@@ -1,0 +1,27 @@
+package adrel;
+
+import adrel.AdrelClient.Ad;
+import adrel.AdrelClient.AdScore;
+import adrel.AdrelClient.Answer;
+import adrel.AdrelClient.Request;
+import java.time.Duration;
+import java.util.List;
+
+/** Scores the ads of adrel's README and prints id, score and status of each. */
+final class Example {
+    private Example() {}
+
+    public static void main(String[] arguments) throws AdrelException, InterruptedException {
+        AdrelClient client = new AdrelClient(arguments[0], Duration.ofMillis(250));
+        Request request = new Request(
+                "best running shoes for marathons",
+                List.of(
+                        Ad.titled("A", "Nike Marathon Elite Shoes - 20% Off", null),
+                        Ad.titled("B", "Running Gear for Beginners", "Shirts, shorts and socks"),
+                        Ad.ofText("C", "Cheap Printer Ink Outlet")));
+        Answer answer = client.scoreOrFallback(request, (query, ad) -> 0.1);
+        for (AdScore ad : answer.scores()) {
+            System.out.println(ad.id() + " " + ad.score() + " " + ad.status());
+        }
+    }
+}

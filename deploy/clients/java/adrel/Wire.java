@@ -1,0 +1,114 @@
+package adrel;
+
+import adrel.AdrelClient.Ad;
+import adrel.AdrelClient.AdScore;
+import adrel.AdrelClient.Answer;
+import adrel.AdrelClient.Request;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/** Requests to bytes, answers to records: strict where the wrong ad would rank, else lenient. */
+final class Wire {
+    private Wire() {}
+
+    static byte[] bodyOf(Request request) {
+        List<Object> ads = new ArrayList<>();
+        for (Ad ad : request.ads()) {
+            Map<String, Object> fields = new LinkedHashMap<>();
+            fields.put("id", ad.id());
+            putGiven(fields, "title", ad.title());
+            putGiven(fields, "description", ad.description());
+            putGiven(fields, "text", ad.text());
+            ads.add(fields);
+        }
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("query", request.query());
+        fields.put("ads", ads);
+        putGiven(fields, "min_score", request.minScore());
+        putGiven(fields, "priority", request.priority());
+        putGiven(fields, "request_id", request.requestId());
+        return Json.write(fields).getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static void putGiven(Map<String, Object> fields, String name, Object value) {
+        if (value != null) {
+            fields.put(name, value);
+        }
+    }
+
+    static Answer parse(byte[] content, Request request) throws AdrelException {
+        try {
+            Map<?, ?> answer = (Map<?, ?>) Json.parse(new String(content, StandardCharsets.UTF_8));
+            List<?> scores = (List<?>) answer.get("scores");
+            int nAds = request.ads().size();
+            if (scores.size() != nAds) {
+                throw AdrelException.badAnswer(scores.size() + " scores for " + nAds + " ads");
+            }
+            List<AdScore> ads = new ArrayList<>();
+            for (int i = 0; i < nAds; i++) {
+                String id = request.ads().get(i).id();
+                ads.add(adScore((Map<?, ?>) scores.get(i), id, "scores[" + i + "]"));
+            }
+            String version = (String) ((Map<?, ?>) answer.get("model")).get("version");
+            return new Answer((String) answer.get("request_id"), version, ads, null);
+        } catch (IllegalArgumentException | ClassCastException | NullPointerException fault) {
+            // Not JSON, or a field is absent or of another type.
+            throw AdrelException.badAnswer(fault.toString());
+        }
+    }
+
+    private static AdScore adScore(Map<?, ?> fields, String id, String where)
+            throws AdrelException {
+        String status = (String) fields.get("status");
+        Double score = (Double) fields.get("score");
+        boolean scored = status.equals("ok") || status.equals("cached");
+        if (!id.equals(fields.get("id"))) {
+            throw AdrelException.badAnswer(where + ".id: " + fields.get("id") + ", not " + id);
+        }
+        if (!scored && !status.equals("deadline") && !status.equals("failed")) {
+            throw AdrelException.badAnswer(where + ".status: " + status);
+        }
+        if (scored != (score != null) || scored && (score < 0 || score > 1)) {
+            throw AdrelException.badAnswer(where + ".score: does not fit the status " + status);
+        }
+        boolean truncated = Boolean.TRUE.equals(fields.get("truncated"));
+        return new AdScore(id, score, status, (Boolean) fields.get("eligible"), truncated);
+    }
+
+    /** The error that an answer other than 200 stands for. */
+    static AdrelException errorOf(HttpResponse<byte[]> response) {
+        int status = response.statusCode();
+        boolean refused = status == 413 || status == 415 || status == 422;
+        String content = new String(response.body(), StandardCharsets.UTF_8);
+        Duration retryAfter = retryAfter(response.headers().firstValue("Retry-After"));
+        try {
+            Map<?, ?> error = (Map<?, ?>) ((Map<?, ?>) Json.parse(content)).get("error");
+            String code = error.get("code").toString();
+            for (Object detail : (List<?>) error.get("details")) {
+                if (((Map<?, ?>) detail).get("retry_after_ms") instanceof Double ms) {
+                    retryAfter = Duration.ofNanos((long) (ms * 1e6));
+                }
+            }
+            String message = String.valueOf(error.get("message"));
+            // A 4xx of something on the way, such as a proxy that has lost its route, is no fault
+            // of the request.
+            refused |= status >= 400 && status < 500 && status != 429;
+            return AdrelException.ofStatus(code, message, status, retryAfter, refused);
+        } catch (IllegalArgumentException | ClassCastException | NullPointerException foreign) {
+            String start = content.substring(0, Math.min(200, content.length()));
+            return AdrelException.ofStatus("http_" + status, start, status, retryAfter, refused);
+        }
+    }
+
+    private static Duration retryAfter(Optional<String> header) {
+        return header.filter(text -> text.matches("[0-9]{1,9}"))
+                .map(text -> Duration.ofSeconds(Long.parseLong(text)))
+                .orElse(null);
+    }
+}

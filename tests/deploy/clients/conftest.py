@@ -1,0 +1,31 @@
+"""Each test that asks for a caller runs once for each language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.clients.driver import Caller, driving
+from tests.deploy.clients.toolchains import BUILDERS, Built
+from tests.end_to_end.running_service import RunningService, running
+
+
+@pytest.fixture(scope="package", params=sorted(BUILDERS))
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The programs of one language; skips where its tools are not installed."""
+    return BUILDERS[request.param](tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(scope="package")
+def caller(built: Built) -> Iterator[Caller]:
+    """One language's client, in a process that waits for calls."""
+    with driving(built) as started:
+        yield started
+
+
+@pytest.fixture(scope="package")
+def service(tiny_bundle_int8: Path) -> Iterator[RunningService]:
+    with running(tiny_bundle_int8) as started:
+        yield started

@@ -1,0 +1,91 @@
+// Makes the calls that its input names, one a line; see driver.py for both formats.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/adrel"
+)
+
+var clients = map[string]*adrel.Client{}
+
+func main() {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), "\t")
+		for i, field := range fields {
+			fields[i], _ = url.PathUnescape(field)
+		}
+		out := call(fields)
+		for i, field := range out {
+			out[i] = url.PathEscape(field)
+		}
+		fmt.Println(strings.Join(out, "\t"))
+	}
+}
+
+func call(fields []string) []string {
+	base, timeoutMs, minScore, kind := fields[0], fields[1], fields[2], fields[3]
+	client := clients[base+timeoutMs]
+	if client == nil {
+		ms, _ := strconv.Atoi(timeoutMs)
+		client = adrel.New(base, time.Duration(ms)*time.Millisecond)
+		clients[base+timeoutMs] = client
+	}
+	request := adrel.Request{Query: fields[4]}
+	for rest := fields[5:]; len(rest) > 0; rest = rest[4:] {
+		ad := adrel.Ad{ID: rest[0], Title: rest[1], Description: rest[2], Text: rest[3]}
+		request.Ads = append(request.Ads, ad)
+	}
+	if least, err := strconv.ParseFloat(minScore, 64); err == nil {
+		request.MinScore = &least
+	}
+	start := time.Now()
+	var answer *adrel.Answer
+	var err error
+	if kind == "fallback" {
+		answer, err = client.ScoreOrFallback(context.Background(), request, bytesOf)
+	} else {
+		answer, err = client.Score(context.Background(), request)
+	}
+	elapsed := fmt.Sprint(time.Since(start).Seconds() * 1000)
+	ending := "raised"
+	if err == nil {
+		ending, err = "returned", answer.Err
+	}
+	out := []string{ending, "", "", "", elapsed}
+	var failure *adrel.Error
+	if errors.As(err, &failure) {
+		out[1], out[2] = failure.Code, strconv.Itoa(failure.HTTPStatus)
+		out[3] = fmt.Sprint(failure.RetryAfter.Seconds() * 1000)
+	} else if err != nil {
+		out[1] = err.Error()
+	}
+	if answer != nil {
+		for _, ad := range answer.Scores {
+			out = append(out, ad.ID, shown(ad.Score), ad.Status)
+			out = append(out, shown(ad.Eligible), shown(&ad.Truncated))
+		}
+	}
+	return out
+}
+
+func bytesOf(query string, ad adrel.Ad) float64 {
+	return float64(len(query)) / 100
+}
+
+func shown[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(*value)
+}

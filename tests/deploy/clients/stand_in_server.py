@@ -1,0 +1,129 @@
+"""A server on a free loopback port that answers as a test says, and counts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.service.client.stand_ins import answer_to
+
+
+class Hangs:
+    """Waits until the caller closes the connection."""
+
+
+class Closes:
+    """Closes the connection."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is sent, and what follows if `cut_bytes` of the body are kept back."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut_bytes: int = 0
+    after_cut: Hangs | Closes | None = None
+
+
+Behaviour = Reply | Hangs | Closes
+Script = Callable[[dict[str, Any]], Behaviour]
+
+
+def scored(asked: dict[str, Any], **changes: object) -> Reply:
+    return Reply(200, json.dumps(answer_to(asked, **changes)).encode())
+
+
+def refused(status: int, code: str, retry_after_ms: float | None = None, **headers: str) -> Reply:
+    details = [] if retry_after_ms is None else [{"retry_after_ms": retry_after_ms}]
+    error = {"code": code, "message": f'because of "{code}"', "details": details}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status, json.dumps({"error": error}).encode(), named)
+
+
+@dataclass
+class StandIn:
+    """Answers with what stands next in `script`, then with scores.
+
+    Attributes:
+        url: Where it is.
+        script: Behaviours, or functions of the body to one.
+        asked: Bodies received.
+        headers: Of each body's request, with small letters.
+        n_connections: Opened by callers.
+        caller_left: Whether one closed the connection on which it was kept waiting.
+    """
+
+    url: str = ""
+    script: list[Behaviour | Script] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
+    n_connections: int = 0
+    caller_left: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def next_for(self, asked: dict[str, Any], headers: Mapping[str, str]) -> Behaviour:
+        with self.lock:
+            self.asked.append(asked)
+            self.headers.append(headers)
+            entry = self.script.pop(0) if self.script else scored
+        return entry if isinstance(entry, Behaviour) else entry(asked)
+
+
+def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            with stand_in.lock:
+                stand_in.n_connections += 1
+
+        def do_POST(self) -> None:  # http.server's name
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            reply = stand_in.next_for(json.loads(content), headers)
+            ending = reply.after_cut if isinstance(reply, Reply) else reply
+            if isinstance(reply, Reply):
+                self._send(reply)
+            if isinstance(ending, Hangs) and self.rfile.read(1) == b"":
+                stand_in.caller_left.set()
+            self.close_connection = ending is not None
+
+        def _send(self, reply: Reply) -> None:
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(reply.body)))
+            self.end_headers()
+            self.wfile.write(reply.body[: len(reply.body) - reply.cut_bytes])
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    return Handler
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True  # a kept connection is read until its caller closes it
+
+
+@contextmanager
+def standing_in(*script: Behaviour | Script) -> Iterator[StandIn]:
+    """The server, until the block ends."""
+    stand_in = StandIn(script=list(script))
+    with _Server(("127.0.0.1", 0), _handler(stand_in)) as server:
+        stand_in.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield stand_in
+        finally:
+            server.shutdown()
+            thread.join()

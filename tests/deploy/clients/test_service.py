@@ -1,0 +1,70 @@
+"""Callers in other languages against the product: a real process and a real tiny bundle."""
+
+from __future__ import annotations
+
+import subprocess
+
+from service.client import Ad
+from tests.deploy.clients.driver import Caller
+from tests.deploy.clients.toolchains import PLAIN, Built
+from tests.end_to_end.running_service import RunningService
+from tests.end_to_end.test_readme import shown_request_and_response
+
+ADS = [
+    Ad("B", "cheap red shoe", "run fast"),
+    Ad("A", text="blue bag " * 100),
+    Ad('\U0001f45f "1"\n', text='schöner "Schuh"\n\U0001f45f 日本'),
+]
+
+
+def test_a_call_returns_what_the_service_says(service: RunningService, caller: Caller) -> None:
+    query = 'réd "shoe" \U0001f45f\n'
+    body = {
+        "query": query,
+        "ads": [
+            {"id": "B", "title": "cheap red shoe", "description": "run fast"},
+            {"id": ADS[1].id, "text": ADS[1].text},
+            {"id": ADS[2].id, "text": ADS[2].text},
+        ],
+        "min_score": 0.5,
+    }
+    said = service.score(body).json()["scores"]
+    outcome = caller.call(service.url, query, ADS, min_score=0.5)
+    assert [(ad.id, ad.score, ad.eligible) for ad in outcome.ads] == [
+        (ad["id"], ad["score"], ad["eligible"]) for ad in said
+    ]
+    assert [ad.truncated for ad in outcome.ads] == [False, True, False]
+    assert {ad.status for ad in outcome.ads} <= {"ok", "cached"}
+
+
+def test_a_wrong_request_is_raised_with_the_service_s_code(
+    service: RunningService, caller: Caller
+) -> None:
+    wrong = caller.call(service.url, "red", [Ad("A")], fallback=True)
+    assert (wrong.raised, wrong.code, wrong.http_status) == (True, "invalid_request", 422)
+    none = caller.call(service.url, "red", [], fallback=True)
+    assert (none.raised, none.code) == (True, "invalid_request")
+    many = caller.call(service.url, "red", [Ad("A", text="x")] * 513)
+    assert (many.raised, many.code) == (True, "too_many_ads")
+    lost = caller.call(f"{service.url}/nowhere", "red", ADS)
+    assert (lost.raised, lost.code, lost.http_status) == (True, "not_found", 404)
+
+
+def test_a_slash_behind_the_address_does_no_harm(service: RunningService, caller: Caller) -> None:
+    assert not caller.call(f"{service.url}/", "red", ADS).raised
+
+
+def test_the_example_prints_the_scores_of_the_readmes_ads(
+    service: RunningService, built: Built
+) -> None:
+    asked, _ = shown_request_and_response()
+    said = service.score({"query": asked["query"], "ads": asked["ads"]}).json()["scores"]
+    done = subprocess.run(
+        [*built.example, service.url], env=PLAIN, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = [line.split(" ") for line in done.stdout.splitlines()]
+    assert [(id_, float(score)) for id_, score, _ in printed] == [
+        (ad["id"], ad["score"]) for ad in said
+    ]
+    assert {status for *_, status in printed} <= {"ok", "cached"}
