@@ -1,7 +1,8 @@
-// Scores the ads of adrel's README and prints id, score and status of each.
+// Scores the README's ads and prints id, score and status. Arguments: URL, timeout in ms.
 import { AdrelClient } from "./adrel.mjs";
 
-const client = new AdrelClient(process.argv[2], 250);
+const [url, timeoutMs] = process.argv.slice(2);
+const client = new AdrelClient(url, Number(timeoutMs));
 const ads = [
   { id: "A", title: "Nike Marathon Elite Shoes - 20% Off" },
   { id: "B", title: "Running Gear for Beginners", description: "Shirts, shorts and socks" },

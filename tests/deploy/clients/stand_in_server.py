@@ -79,6 +79,7 @@ class StandIn:
 def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # a body is sent apart from its headers
 
         def setup(self) -> None:
             super().setup()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
+from pathlib import Path
 
 from service.client import Ad
-from tests.deploy.clients.driver import Caller
-from tests.deploy.clients.toolchains import PLAIN, Built
+from tests.deploy.clients.driver import AMPLE_MS, Caller
+from tests.deploy.clients.toolchains import Built, run
 from tests.end_to_end.running_service import RunningService
 from tests.end_to_end.test_readme import shown_request_and_response
 
@@ -54,17 +54,25 @@ def test_a_slash_behind_the_address_does_no_harm(service: RunningService, caller
     assert not caller.call(f"{service.url}/", "red", ADS).raised
 
 
+def printed(command: list[str], service: RunningService) -> list[tuple[str, float]]:
+    """Ids and scores of what a program of few lines prints; each score must be the model's."""
+    words = [word.replace("MS", str(AMPLE_MS)).replace("URL", service.url) for word in command]
+    lines = run(words, Path.cwd()).splitlines()
+    ads = [line.split(" ") for line in lines]
+    assert {status for _, _, status in ads} <= {"ok", "cached"}
+    return [(id_, float(score)) for id_, score, _ in ads]
+
+
 def test_the_example_prints_the_scores_of_the_readmes_ads(
     service: RunningService, built: Built
 ) -> None:
     asked, _ = shown_request_and_response()
     said = service.score({"query": asked["query"], "ads": asked["ads"]}).json()["scores"]
-    done = subprocess.run(
-        [*built.example, service.url], env=PLAIN, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    printed = [line.split(" ") for line in done.stdout.splitlines()]
-    assert [(id_, float(score)) for id_, score, _ in printed] == [
-        (ad["id"], ad["score"]) for ad in said
-    ]
-    assert {status for *_, status in printed} <= {"ok", "cached"}
+    assert printed(built.example, service) == [(ad["id"], ad["score"]) for ad in said]
+
+
+def test_what_the_readme_shows_prints_the_scores(service: RunningService, built: Built) -> None:
+    asked, _ = shown_request_and_response()
+    body = {"query": asked["query"], "ads": asked["ads"][:1]}
+    [said] = service.score(body).json()["scores"]
+    assert printed(built.readme, service) == [("A", said["score"])]

@@ -1,18 +1,21 @@
-// Scores the ads of adrel's README and prints id, score and status of each.
+// Scores the README's ads and prints id, score and status.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log"
-	"os"
 	"time"
 
 	"example.com/adrel"
 )
 
 func main() {
-	client := adrel.New(os.Args[1], 250*time.Millisecond)
+	url := flag.String("url", "http://127.0.0.1:8000", "where the service is")
+	timeout := flag.Duration("timeout", 250*time.Millisecond, "for the whole call")
+	flag.Parse()
+	client := adrel.New(*url, *timeout)
 	answer, err := client.ScoreOrFallback(context.Background(), adrel.Request{
 		Query: "best running shoes for marathons",
 		Ads: []adrel.Ad{

@@ -7,12 +7,13 @@ import adrel.AdrelClient.Request;
 import java.time.Duration;
 import java.util.List;
 
-/** Scores the ads of adrel's README and prints id, score and status of each. */
+/** Scores the README's ads and prints id, score and status. Arguments: URL, timeout in ms. */
 final class Example {
     private Example() {}
 
     public static void main(String[] arguments) throws AdrelException, InterruptedException {
-        AdrelClient client = new AdrelClient(arguments[0], Duration.ofMillis(250));
+        Duration timeout = Duration.ofMillis(Long.parseLong(arguments[1]));
+        AdrelClient client = new AdrelClient(arguments[0], timeout);
         Request request = new Request(
                 "best running shoes for marathons",
                 List.of(
