@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_the_service_is_told_the_time_that_is_left_less_a_margin(caller: Caller)
         assert 0 < float(headers["x-request-timeout-ms"]) <= 3
 
 
-def test_no_upgrade_and_no_compression_is_asked_for(caller: Caller) -> None:
+def test_the_body_is_declared_as_json_and_no_upgrade_is_asked_for(caller: Caller) -> None:
     with standing_in() as server:
         caller.call(server.url, QUERY, ADS)
     [headers] = server.headers
@@ -121,6 +122,19 @@ def test_a_port_where_nobody_listens_fails_at_once(caller: Caller) -> None:
     filled = caller.call(url, QUERY, ADS, fallback=True)
     assert (filled.raised, filled.code) == (False, "connection_failed")
     assert [ad.status for ad in filled.ads] == ["fallback", "fallback"]
+
+
+def test_a_connection_that_is_never_made_costs_no_more_than_the_deadline(caller: Caller) -> None:
+    with contextlib.ExitStack() as sockets:
+        full = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):  # once its backlog is full, Linux leaves new ones without an answer
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}"
+        late = caller.call(url, QUERY, ADS, timeout_ms=SHORT_MS)
+    assert (late.raised, late.code) == (True, "deadline_exceeded")
+    assert SHORT_MS - 2 <= late.elapsed_ms < SHORT_MS + MAX_LATE_MS
 
 
 def test_a_kept_connection_that_was_closed_is_replaced(caller: Caller) -> None:
