@@ -102,20 +102,63 @@ def test_importing_the_service_pulls_in_no_training_stack() -> None:
     assert result.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("package", ["service", "model_export"])
-def test_onnxruntimes_telemetry_is_off_before_it_is_imported(package: str) -> None:
-    code = (
-        f"import sys, os, {package}\n"
-        "assert 'onnxruntime' not in sys.modules\n"
-        "print(os.environ['ORT_DISABLE_TELEMETRY'])"
-    )
-    plain = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
+OUR_SETTINGS = {"ORT_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+# Prints what the environment says when onnxruntime is first looked for, and in the end.
+WATCHED_IMPORT = """
+import importlib, os, sys
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "onnxruntime":
+            tell(name)
+        return None
+
+def tell(when):
+    print(when, os.environ.get("ORT_DISABLE_TELEMETRY"), os.environ.get("TOKENIZERS_PARALLELISM"))
+
+sys.meta_path.insert(0, Watch())
+importlib.import_module(sys.argv[1])
+tell("end")
+"""
+
+
+def without_our_settings() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in OUR_SETTINGS}
+
+
+@pytest.mark.parametrize(
+    ("entry", "moments"),
+    [
+        ("service.__main__", ["onnxruntime", "end"]),
+        ("service.scoring.onnx_model", ["onnxruntime", "end"]),
+        ("service.scoring.encoding", ["end"]),
+        ("model_export", ["end"]),
+        ("model_export.write_bundle", ["onnxruntime", "end"]),
+    ],
+)
+def test_onnxruntimes_telemetry_is_off_before_it_is_imported(
+    entry: str, moments: list[str]
+) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", WATCHED_IMPORT, entry],
+        cwd=ROOT,
+        env=without_our_settings(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert told == [f"{moment} 1 false" for moment in moments]
+
+
+def test_an_operators_own_setting_is_kept() -> None:
+    code = "import service.scoring, os; print(os.environ['ORT_DISABLE_TELEMETRY'])"
     result = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env=plain,
+        env={**without_our_settings(), "ORT_DISABLE_TELEMETRY": "0"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert result.stdout.strip() == "1"
+    assert result.stdout.strip() == "0"
