@@ -9,6 +9,7 @@ is tried again, and why so little, stands in `service.client.retry`.
 """
 
 from service.client.asynchronous import AsyncAdrelClient
+from service.client.asynchronous_transport import KeepAliveTransport
 from service.client.blocking import AdrelClient
 from service.client.blocking_transport import DeadlineTransport
 from service.client.call import CallOptions
@@ -21,6 +22,7 @@ from service.client.errors import (
     Overloaded,
     RequestRefused,
     ServiceFailed,
+    WrongEndpoint,
 )
 from service.client.fallback import Fallback
 from service.client.result import AdResult, AdStatus, ModelIdentity, ScoreResult, Timing
@@ -40,6 +42,7 @@ __all__ = [
     "DeadlineExceeded",
     "DeadlineTransport",
     "Fallback",
+    "KeepAliveTransport",
     "ModelIdentity",
     "NotReady",
     "Overloaded",
@@ -48,4 +51,5 @@ __all__ = [
     "ScoreResult",
     "ServiceFailed",
     "Timing",
+    "WrongEndpoint",
 ]

@@ -6,24 +6,20 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 import httpx
 
+from service.client.arguments import instance, whole_number
+from service.client.asynchronous_transport import KeepAliveTransport
 from service.client.call import Call, CallOptions, Calls
-from service.client.connections import (
-    JSON_HEADERS,
-    KEEP_ALIVE_S,
-    MAX_IN_FLIGHT,
-    SCORE_PATH,
-    checked_base_url,
-)
-from service.client.errors import AdrelError, RequestRefused
-from service.client.fallback import Fallback, with_fallback
+from service.client.connections import MAX_CONNECTIONS
+from service.client.errors import AdrelError
+from service.client.fallback import Fallback, checked_fallback, with_fallback
 from service.client.result import ScoreResult
-from service.client.retry import Retries, RetryPolicy
+from service.client.retry import RetryPolicy
 from service.domain import Ad
 
 
@@ -41,7 +37,7 @@ class AsyncAdrelClient:
         timeout_ms: float,
         network_margin_ms: float = 2,
         retry: RetryPolicy | None = None,
-        max_in_flight: int = MAX_IN_FLIGHT,
+        max_in_flight: int = MAX_CONNECTIONS,
         headers: Mapping[str, str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -56,35 +52,34 @@ class AsyncAdrelClient:
             network_margin_ms: As for `AdrelClient`.
             retry: As for `AdrelClient`.
             max_in_flight: Calls that are on the wire at once; others wait their turn, within their
-                own deadline. httpx's pool needs time that grows with the square of what is in it,
-                on the event loop, so that with hundreds no timer would ring in time.
+                own deadline. Each has a connection of its own.
             headers: As for `AdrelClient`.
-            transport: How bytes travel; one of httpx's, with another TLS context or pool.
+            transport: How bytes travel; a `KeepAliveTransport` with other options, or a test's.
             clock: Monotonic seconds.
             sleep: Waits for some seconds.
             random: A number in 0-1, for the waits between attempts.
 
         Raises:
-            ValueError: A URL or a number that cannot work.
+            TypeError: An argument of another type.
+            ValueError: A URL, a header or a number that cannot work.
         """
         self._calls = Calls(
-            timeout_ms, network_margin_ms, Retries(retry or RetryPolicy(), random), clock
+            base_url,
+            timeout_ms=timeout_ms,
+            network_margin_ms=network_margin_ms,
+            retry=retry,
+            headers=headers,
+            clock=clock,
+            random=random,
         )
-        if max_in_flight < 1:
-            raise ValueError(f"max_in_flight: must be at least 1, got {max_in_flight}")
         self._sleep = sleep
-        self._turns = asyncio.Semaphore(max_in_flight)
-        limits = httpx.Limits(
-            max_connections=max_in_flight,
-            max_keepalive_connections=max_in_flight,
-            keepalive_expiry=KEEP_ALIVE_S,
+        self._turns = asyncio.Semaphore(whole_number("max_in_flight", max_in_flight, 1))
+        self._transport = (
+            KeepAliveTransport()
+            if transport is None
+            else instance("transport", transport, httpx.AsyncBaseTransport)
         )
-        self._http = httpx.AsyncClient(
-            base_url=checked_base_url(base_url),
-            headers={**(headers or {}), **JSON_HEADERS},
-            transport=transport or httpx.AsyncHTTPTransport(limits=limits, trust_env=False),
-            timeout=None,  # noqa: S113  # one timer holds for all of a call
-        )
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def score(
         self, query: str, ads: Sequence[Ad], **options: Unpack[CallOptions]
@@ -93,7 +88,7 @@ class AsyncAdrelClient:
 
         Raises:
             AdrelError: No ad has a score; the kind says why.
-            ValueError: A timeout or a number that is none.
+            RuntimeError: The client was used in another event loop before.
         """
         return await self._run(self._calls.begin(query, ads, **options))
 
@@ -102,52 +97,62 @@ class AsyncAdrelClient:
     ) -> ScoreResult:
         """Score the ads, or ask `fallback`; as `AdrelClient.score_or_fallback`.
 
+        The fallback runs on the event loop and must not block it.
+
         Raises:
             RequestRefused: The request is wrong.
-            ValueError: A timeout or a number that is none, or a fallback's score out of range.
+            RuntimeError: The client was used in another event loop before.
         """
+        asked_then = checked_fallback(fallback)
         call = self._calls.begin(query, ads, **options)
         try:
             result = await self._run(call)
-        except RequestRefused:
-            raise
         except AdrelError as error:
             result = call.unanswered(error)
-        return with_fallback(result, call.ask, fallback)
+        return with_fallback(result, call.ask, asked_then)
 
     async def _run(self, call: Call) -> ScoreResult:
+        self._stay_in_one_loop()
         try:
             async with asyncio.timeout(call.deadline.left_s()):
                 while True:
                     try:
                         async with self._turns:
-                            return call.result(*await self._exchange(call))
+                            return await self._attempt(call)
                     except AdrelError as error:
                         wait_s = call.wait_before_retry_s(error)
                     await self._sleep(wait_s)
         except TimeoutError:
             raise call.out_of_time() from None
 
-    async def _exchange(self, call: Call) -> tuple[int, Mapping[str, str], bytes]:
+    async def _attempt(self, call: Call) -> ScoreResult:
         answer_begun = False
-        call.begin_attempt()
-        request = self._http.build_request(
-            "POST",
-            SCORE_PATH,
-            content=_body_when_sent(call),
-            headers={"Content-Length": str(call.body_bytes)},
-        )
+        request = call.begin_attempt()
         try:
-            response = await self._http.send(request, stream=True)
+            response = await self._transport.handle_async_request(request)
             answer_begun = True
             async with contextlib.aclosing(response):
-                return response.status_code, response.headers, await response.aread()
+                body = call.answer_bytes(response.status_code)
+                async for piece in cast("httpx.AsyncByteStream", response.stream):
+                    body.add(piece)
         except httpx.RequestError as error:
             raise call.failure(error, answer_begun) from error
+        return call.result(response.status_code, response.headers, body.whole())
+
+    def _stay_in_one_loop(self) -> None:
+        """Connections belong to a loop: in another one, a call would never end, or oddly."""
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        if self._loop is not loop:
+            raise RuntimeError(
+                "this client was used in another event loop; make one AsyncAdrelClient for each"
+            )
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        self._calls.end()
+        await self._transport.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -159,7 +164,3 @@ class AsyncAdrelClient:
         traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
-
-
-async def _body_when_sent(call: Call) -> AsyncIterator[bytes]:
-    yield call.body()

@@ -5,29 +5,29 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 import httpx
 
+from service.client.arguments import instance
 from service.client.blocking_transport import DeadlineTransport, until
 from service.client.call import Call, CallOptions, Calls
-from service.client.connections import JSON_HEADERS, SCORE_PATH, checked_base_url
-from service.client.errors import AdrelError, RequestRefused
-from service.client.fallback import Fallback, with_fallback
+from service.client.errors import AdrelError
+from service.client.fallback import Fallback, checked_fallback, with_fallback
 from service.client.result import ScoreResult
-from service.client.retry import Retries, RetryPolicy
+from service.client.retry import RetryPolicy
 from service.domain import Ad
 
 
 class AdrelClient:
     """Asks one service for scores; any number of threads may share it.
 
-    Connections are kept; proxies that the environment names are not used. A call ends by its
-    deadline, connecting and retries included; only looking up a host's name is the system's and
-    waits as long as that does. What is left when a request is sent goes with it as `timeout_ms`,
-    less `network_margin_ms`.
+    Connections are kept, but a forked process opens its own; proxies that the environment names are
+    not used. A call ends by its deadline, connecting and retries included; only looking up a host's
+    name is the system's and waits as long as that does. What is left when a request is sent goes
+    with it as `timeout_ms`, less `network_margin_ms`.
     """
 
     def __init__(  # noqa: PLR0913  # all but two are for tests and unusual networks
@@ -46,29 +46,37 @@ class AdrelClient:
         """Open no connection yet.
 
         Args:
-            base_url: Where the service is, such as `http://127.0.0.1:8000`.
+            base_url: Where the service is, such as `http://127.0.0.1:8000`; a path is kept.
             timeout_ms: Time for a call that names none.
             network_margin_ms: Kept back of what the service is told it has; of a short time at most
                 a quarter.
             retry: What is tried again; at most one more attempt by default.
             headers: Sent with every request, such as what a proxy asks for.
             transport: How bytes travel; a `DeadlineTransport` with other options, or a test's. Any
-                other one of httpx bounds each wait by what is left, not their sum.
+                other one of httpx bounds each wait by what is left, not their sum, and a forked
+                process must not use it.
             clock: Monotonic seconds.
             sleep: Waits for some seconds.
             random: A number in 0-1, for the waits between attempts.
 
         Raises:
-            ValueError: A URL or a number that cannot work.
+            TypeError: An argument of another type.
+            ValueError: A URL, a header or a number that cannot work.
         """
         self._calls = Calls(
-            timeout_ms, network_margin_ms, Retries(retry or RetryPolicy(), random), clock
+            base_url,
+            timeout_ms=timeout_ms,
+            network_margin_ms=network_margin_ms,
+            retry=retry,
+            headers=headers,
+            clock=clock,
+            random=random,
         )
         self._sleep = sleep
-        self._http = httpx.Client(
-            base_url=checked_base_url(base_url),
-            headers={**(headers or {}), **JSON_HEADERS},
-            transport=transport or DeadlineTransport(),
+        self._transport = (
+            DeadlineTransport()
+            if transport is None
+            else instance("transport", transport, httpx.BaseTransport)
         )
 
     def score(self, query: str, ads: Sequence[Ad], **options: Unpack[CallOptions]) -> ScoreResult:
@@ -81,7 +89,8 @@ class AdrelClient:
 
         Raises:
             AdrelError: No ad has a score; the kind says why.
-            ValueError: A timeout or a number that is none.
+            TypeError: An argument of another type, or an unknown option; nothing was sent.
+            ValueError: A number or a priority that no service takes; nothing was sent.
         """
         return self._run(self._calls.begin(query, ads, **options))
 
@@ -93,52 +102,54 @@ class AdrelClient:
         Args:
             query: What the user typed.
             ads: The result keeps their order.
-            fallback: From the query and an ad to a score or None.
+            fallback: A plain function from the query and an ad to a score or None.
             **options: As for `score`.
 
+        Returns:
+            The result; where no answer came, its `error` says why.
+
         Raises:
-            RequestRefused: The request is wrong.
-            ValueError: A timeout or a number that is none, or a fallback's score out of range.
+            RequestRefused: The request is wrong (422, 413, 415). No other `AdrelError` is raised:
+                also with a wrong address or credentials (`WrongEndpoint`) the auction goes on.
+            TypeError: As for `score`, or a fallback that is no such function or gives no number.
+            ValueError: As for `score`, or a fallback's score out of range.
         """
+        asked_then = checked_fallback(fallback)
         call = self._calls.begin(query, ads, **options)
         try:
             result = self._run(call)
-        except RequestRefused:
-            raise
         except AdrelError as error:
             result = call.unanswered(error)
-        return with_fallback(result, call.ask, fallback)
+        return with_fallback(result, call.ask, asked_then)
 
     def _run(self, call: Call) -> ScoreResult:
         with until(call.deadline):
             while True:
                 try:
-                    return call.result(*self._exchange(call))
+                    return self._attempt(call)
                 except AdrelError as error:
                     wait_s = call.wait_before_retry_s(error)
                 self._sleep(wait_s)
 
-    def _exchange(self, call: Call) -> tuple[int, Mapping[str, str], bytes]:
+    def _attempt(self, call: Call) -> ScoreResult:
         answer_begun = False
-        call.begin_attempt()
-        request = self._http.build_request(
-            "POST",
-            SCORE_PATH,
-            content=_body_when_sent(call),
-            headers={"Content-Length": str(call.body_bytes)},
-            timeout=max(0.0, call.deadline.left_s()),
-        )
+        request = call.begin_attempt()
+        request.extensions["timeout"] = httpx.Timeout(max(0.0, call.deadline.left_s())).as_dict()
         try:
-            response = self._http.send(request, stream=True)
+            response = self._transport.handle_request(request)
             answer_begun = True
             with contextlib.closing(response):
-                return response.status_code, response.headers, response.read()
+                body = call.answer_bytes(response.status_code)
+                for piece in cast("httpx.SyncByteStream", response.stream):
+                    body.add(piece)
         except httpx.RequestError as error:
             raise call.failure(error, answer_begun) from error
+        return call.result(response.status_code, response.headers, body.whole())
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._calls.end()
+        self._transport.close()
 
     def __enter__(self) -> Self:
         return self
@@ -150,7 +161,3 @@ class AdrelClient:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _body_when_sent(call: Call) -> Iterator[bytes]:
-    yield call.body()

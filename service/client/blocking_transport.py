@@ -10,14 +10,23 @@ import contextlib
 import contextvars
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
-from typing import Any, cast
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import httpcore
 import httpx
 
-from service.client.connections import KEEP_ALIVE_S, MAX_CONNECTIONS
+from service.client.arguments import whole_number
+from service.client.connections import (
+    KEEP_ALIVE_S,
+    MAX_CONNECTIONS,
+    KeptConnections,
+    as_httpx_errors,
+    to_httpcore,
+)
 from service.client.deadline import Deadline
+from service.client.forks import renew_in_children
 
 PIECE_BYTES = 16_384  # a body is sent in such pieces, each with what is left then
 
@@ -112,7 +121,10 @@ def _addresses(host: str, port: int) -> list[str]:
 
 
 class DeadlineTransport(httpx.BaseTransport):
-    """The transport of httpx, except that waits end by the deadline that `until` has set."""
+    """HTTP/1.1 over kept connections, whose waits end by the deadline that `until` has set.
+
+    Any number of threads may share it. A forked process opens connections of its own.
+    """
 
     def __init__(
         self,
@@ -124,60 +136,95 @@ class DeadlineTransport(httpx.BaseTransport):
 
         Args:
             ssl_context: For https; httpx's certificates where absent.
-            max_connections: Open at once; a call beyond them waits for one, until its deadline.
+            max_connections: In use at once; a call beyond them waits for one, until its deadline.
             backend: Opens sockets; the system's where absent.
+
+        Raises:
+            TypeError: `max_connections` is no whole number.
+            ValueError: `max_connections` is below 1.
         """
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=ssl_context,
-            max_connections=max_connections,
-            keepalive_expiry=KEEP_ALIVE_S,
-            network_backend=DeadlineBackend(backend or httpcore.SyncBackend()),
-        )
+        self._ssl_context = ssl_context
+        self._max_connections = whole_number("max_connections", max_connections, 1)
+        self._backend = DeadlineBackend(backend or httpcore.SyncBackend())
+        self._begin()
+        renew_in_children(self)
+
+    def _begin(self) -> None:
+        self._turns = threading.Semaphore(self._max_connections)
+        self._kept = KeptConnections[httpcore.HTTPConnection]()
+
+    def renew(self) -> None:
+        """Leave the parent's connections to the parent, in a child process."""
+        parents = self._kept.end()
+        self._begin()
+        for connection in parents:
+            connection.close()  # the child's descriptor; the connection stays open
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send, and return when the head of the answer is there."""
-        url = httpcore.URL(
-            scheme=request.url.raw_scheme,
-            host=request.url.raw_host,
-            port=request.url.port,
-            target=request.url.raw_path,
+        turns, kept = self._turns, self._kept
+        with as_httpx_errors(request):
+            pool_s = request.extensions.get("timeout", {}).get("pool")
+            if not turns.acquire(timeout=_left_s(pool_s, httpcore.PoolTimeout)):
+                raise httpx.PoolTimeout("every connection is in use", request=request)
+            try:
+                asked = to_httpcore(request)
+                connection = self._connection(kept, asked.url.origin)
+                answer = connection.handle_request(asked)
+            except BaseException:
+                turns.release()
+                raise
+
+        def done() -> None:
+            if not kept.keep(asked.url.origin, connection):
+                connection.close()
+            turns.release()
+
+        body = _Body(answer.stream, request, done)
+        return httpx.Response(answer.status, headers=answer.headers, stream=body)
+
+    def _connection(
+        self, kept: KeptConnections[httpcore.HTTPConnection], origin: httpcore.Origin
+    ) -> httpcore.HTTPConnection:
+        connection, useless = kept.take(origin)
+        for one in useless:
+            one.close()
+        if connection is not None:
+            return connection
+        if self._ssl_context is None and origin.scheme == b"https":
+            self._ssl_context = httpcore.default_ssl_context()
+        return httpcore.HTTPConnection(
+            origin,
+            ssl_context=self._ssl_context,
+            keepalive_expiry=KEEP_ALIVE_S,
+            network_backend=self._backend,
         )
-        with _as_httpx_errors(request):
-            response = self._pool.handle_request(
-                httpcore.Request(
-                    request.method,
-                    url,
-                    headers=request.headers.raw,
-                    content=cast("httpx.SyncByteStream", request.stream),
-                    extensions=request.extensions,
-                )
-            )
-        body = _Body(response.stream, request)
-        return httpx.Response(response.status, headers=response.headers, stream=body)
 
     def close(self) -> None:
-        """Close all connections."""
-        self._pool.close()
+        """Close the connections; one that is in use follows when its call has ended."""
+        for connection in self._kept.end():
+            connection.close()
 
 
 class _Body(httpx.SyncByteStream):
-    def __init__(self, stream: Any, request: httpx.Request) -> None:  # noqa: ANN401  # httpcore's
+    def __init__(
+        self,
+        stream: Any,  # noqa: ANN401  # httpcore's
+        request: httpx.Request,
+        done: Callable[[], None],
+    ) -> None:
         self._stream = stream
         self._request = request
+        self._done: Callable[[], None] | None = done
 
     def __iter__(self) -> Iterator[bytes]:
-        with _as_httpx_errors(self._request):
+        with as_httpx_errors(self._request):
             yield from self._stream
 
     def close(self) -> None:
-        self._stream.close()
-
-
-@contextlib.contextmanager
-def _as_httpx_errors(request: httpx.Request) -> Iterator[None]:
-    """The errors of httpx are named as httpcore does."""
-    try:
-        yield
-    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
-        kind = getattr(httpx, type(error).__name__)
-        raise kind(str(error), request=request) from error
+        done, self._done = self._done, None
+        if done is not None:
+            try:
+                self._stream.close()
+            finally:
+                done()

@@ -7,18 +7,15 @@ from typing import Any, TypedDict, Unpack
 
 import httpx
 
+from service.client.arguments import instance, number
+from service.client.ask import Ask, PriorityName, checked_ask
 from service.client.deadline import Deadline, service_timeout_ms
-from service.client.errors import AdrelError, DeadlineExceeded
+from service.client.endpoint import Endpoint
+from service.client.errors import AdrelError, DeadlineExceeded, RequestRefused
 from service.client.failures import error_of_network, error_of_status
 from service.client.result import AdResult, AdStatus, ScoreResult
-from service.client.retry import Retries
-from service.client.wire import (
-    Ask,
-    PriorityName,
-    body_with_timeout,
-    body_without_timeout,
-    parse_answer,
-)
+from service.client.retry import Retries, RetryPolicy
+from service.client.wire import AnswerBytes, body_with_timeout, body_without_timeout, parse_answer
 from service.domain import Ad
 
 LEAST_LEFT_S = 1e-6  # a timeout must not be 0; whoever sends notices by itself that time is over
@@ -47,22 +44,27 @@ class Call:
         ask: What is asked.
         deadline: When it must have ended.
         attempts: Requests that were sent or tried.
-        body_bytes: Length of each attempt's body.
     """
 
     def __init__(
-        self, ask: Ask, deadline: Deadline, network_margin_ms: float, retries: Retries
+        self,
+        ask: Ask,
+        deadline: Deadline,
+        network_margin_ms: float,
+        endpoint: Endpoint,
+        retries: Retries,
     ) -> None:
         self.ask = ask
         self.deadline = deadline
         self.attempts = 0
         self._rest = body_without_timeout(ask)
-        self.body_bytes = len(body_with_timeout(self._rest, 1.0))
+        self._body_bytes = len(body_with_timeout(self._rest, 1.0))
         self._network_margin_ms = network_margin_ms
+        self._endpoint = endpoint
         self._retries = retries
 
-    def begin_attempt(self) -> None:
-        """Count an attempt.
+    def begin_attempt(self) -> httpx.Request:
+        """Count an attempt; its request.
 
         Raises:
             DeadlineExceeded: There is no time for it.
@@ -70,15 +72,20 @@ class Call:
         if self.deadline.left_s() <= 0:
             raise self.out_of_time()
         self.attempts += 1
+        return self._endpoint.request(self._body, self._body_bytes)
 
-    def body(self) -> bytes:
-        """The body of an attempt, with the time that is left now: ask for it when it is sent.
+    def _body(self) -> bytes:
+        """The body of an attempt, with the time that is left now: asked for when it is sent.
 
         Before that lie the wait for a connection and its making, which cost time too.
         """
         left_s = max(LEAST_LEFT_S, self.deadline.left_s())
         timeout_ms = service_timeout_ms(left_s, self._network_margin_ms)
         return body_with_timeout(self._rest, timeout_ms)
+
+    def answer_bytes(self, status: int) -> AnswerBytes:
+        """Takes the body of an answer."""
+        return AnswerBytes(len(self.ask.ads), self._body_bytes, status)
 
     def result(self, status: int, headers: Mapping[str, str], body: bytes) -> ScoreResult:
         """The result that an answer holds.
@@ -120,7 +127,13 @@ class Call:
         return DeadlineExceeded("deadline_exceeded", message)
 
     def unanswered(self, error: AdrelError) -> ScoreResult:
-        """A result without a score, for a call that ended in `error`."""
+        """A result without a score, for a call that ended in `error`.
+
+        Raises:
+            RequestRefused: `error`, when it is one: the fault is the caller's, and would stay.
+        """
+        if isinstance(error, RequestRefused):
+            raise error
         late = isinstance(error, DeadlineExceeded)
         status = AdStatus.DEADLINE if late else AdStatus.FAILED
         return ScoreResult(
@@ -139,30 +152,50 @@ class Calls:
 
     def __init__(
         self,
+        base_url: str,
+        *,
         timeout_ms: float,
         network_margin_ms: float,
-        retries: Retries,
+        retry: RetryPolicy | None,
+        headers: Mapping[str, str] | None,
         clock: Callable[[], float],
+        random: Callable[[], float],
     ) -> None:
+        """Check what the caller gave; see `AdrelClient` for what it means.
+
+        Raises:
+            TypeError: An argument of another type.
+            ValueError: A URL, a number or a header that cannot work.
+        """
+        self._endpoint = Endpoint(base_url, headers)
         Deadline.after(timeout_ms, clock)  # a bad default fails now, not in the first auction
-        if not network_margin_ms >= 0:
-            raise ValueError(f"network_margin_ms: must be 0 or more, got {network_margin_ms!r}")
         self._timeout_ms = timeout_ms
-        self._network_margin_ms = network_margin_ms
-        self._retries = retries
+        self._network_margin_ms = number("network_margin_ms", network_margin_ms, 0)
+        policy = RetryPolicy() if retry is None else instance("retry", retry, RetryPolicy)
+        self._retries = Retries(policy, random)
         self._clock = clock
+        self._closed = False
 
     def begin(self, query: str, ads: Sequence[Ad], **options: Unpack[CallOptions]) -> Call:
         """A call whose time runs from now.
 
         Raises:
-            TypeError: An option that there is not, or a value that JSON has no word for.
-            ValueError: A timeout or a number that is none.
+            TypeError: An argument of another type, or an option that there is not.
+            ValueError: A number out of range, or a priority that there is not.
+            RuntimeError: The client is closed.
         """
-        deadline = Deadline.after(options.get("timeout_ms", self._timeout_ms), self._clock)
-        asked: dict[str, Any] = {k: v for k, v in options.items() if k != "timeout_ms"}
-        call = Call(
-            Ask(query, tuple(ads), **asked), deadline, self._network_margin_ms, self._retries
-        )
+        asked: dict[str, Any] = dict(options)
+        deadline = Deadline.after(asked.pop("timeout_ms", self._timeout_ms), self._clock)
+        for name in asked:
+            if name not in CallOptions.__optional_keys__:
+                known = ", ".join(CallOptions.__annotations__)
+                raise TypeError(f"{name}: no such option; there are {known}")
+        ask = checked_ask(query, ads, **asked)
+        if self._closed:
+            raise RuntimeError("this client is closed")
         self._retries.call_began()
-        return call
+        return Call(ask, deadline, self._network_margin_ms, self._endpoint, self._retries)
+
+    def end(self) -> None:
+        """No call begins from now on."""
+        self._closed = True

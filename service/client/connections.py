@@ -1,30 +1,104 @@
-"""Where the service is, and how connections to it are kept."""
+"""Connections that wait for the next request.
+
+httpcore's pool looks at all of its connections, for each of them, before and after every request;
+with dozens that takes longer than the request. Here the one that was used last is on top.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+import httpcore
 import httpx
 
-SCORE_PATH = "v1/score"
-JSON_HEADERS = {"Content-Type": "application/json", "User-Agent": "adrel-client"}
-
 MAX_CONNECTIONS = 100
-MAX_IN_FLIGHT = 16  # of the asynchronous client, whose pool is slow when it is full
 
 # Shorter than the service keeps idle connections (75 s) and than common load balancers do (60 s),
 # so that a request is seldom sent into a connection that is being closed.
 KEEP_ALIVE_S = 50
 
+Place: TypeAlias = tuple[bytes, bytes, int]
 
-def checked_base_url(base_url: str) -> httpx.URL:
-    """The service's address, under which its routes lie.
 
-    Raises:
-        ValueError: Not an http or https URL with a host.
+class Connection(Protocol):
+    """What httpcore's connections say about themselves, those of threads and those of asyncio."""
+
+    def is_available(self) -> bool:
+        """Whether a request can be sent on it: it is open, and none is under way."""
+
+    def has_expired(self) -> bool:
+        """Whether it was idle for too long, or the other side has closed it."""
+
+
+C = TypeVar("C", bound=Connection)
+
+
+class KeptConnections(Generic[C]):
+    """Idle connections by where they lead. Safe to share among threads.
+
+    The only mutable state are the stacks, where the connection that was used last is on top and
+    the one that has been idle longest at the bottom, and whether this is the end.
     """
+
+    def __init__(self) -> None:
+        self._stacks: dict[Place, list[C]] = {}
+        self._ended = False
+        self._lock = threading.Lock()
+
+    def take(self, origin: httpcore.Origin) -> tuple[C | None, list[C]]:
+        """A connection that can be used, or None; and those that the caller has to close."""
+        useless: list[C] = []
+        with self._lock:
+            stack = self._stacks.get(_place(origin), [])
+            while stack:
+                connection = stack.pop()
+                if connection.is_available() and not connection.has_expired():
+                    if stack and stack[0].has_expired():
+                        useless.append(stack.pop(0))
+                    return connection, useless
+                useless.append(connection)
+        return None, useless
+
+    def keep(self, origin: httpcore.Origin, connection: C) -> bool:
+        """Whether it is kept for another request; if not, the caller has to close it."""
+        with self._lock:
+            if self._ended or not connection.is_available():
+                return False
+            self._stacks.setdefault(_place(origin), []).append(connection)
+            return True
+
+    def end(self) -> list[C]:
+        """All of them, for the caller to close; from now on none is kept."""
+        # Without the lock: after a fork, a thread of the parent may hold it for ever.
+        self._ended = True
+        stacks, self._stacks = self._stacks, {}
+        return [connection for stack in stacks.values() for connection in stack]
+
+
+def _place(origin: httpcore.Origin) -> Place:
+    return origin.scheme, origin.host, origin.port
+
+
+def to_httpcore(request: httpx.Request) -> httpcore.Request:
+    """The same request in httpcore's words."""
+    url = request.url
+    return httpcore.Request(
+        request.method,
+        httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+        headers=request.headers.raw,
+        content=request.stream,
+        extensions=request.extensions,
+    )
+
+
+@contextlib.contextmanager
+def as_httpx_errors(request: httpx.Request) -> Iterator[None]:
+    """The errors of httpx are named as httpcore does."""
     try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL as error:
-        raise ValueError(f"base_url: {error}") from error
-    if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError(f"base_url: must be http://host or https://host, got {base_url!r}")
-    return url
+        yield
+    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+        kind = getattr(httpx, type(error).__name__)
+        raise kind(str(error), request=request) from error

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from service.client.arguments import number
+
+MIN_TIMEOUT_MS = 1e-3
 MAX_TIMEOUT_MS = 1e9
 MARGIN_SHARE = 0.25  # the most of what is left that is kept back for the network
 
@@ -27,15 +30,17 @@ class Deadline:
     def after(cls, timeout_ms: float, clock: Callable[[], float]) -> Deadline:
         """The deadline of a call that begins now.
 
+        Args:
+            timeout_ms: A number of any kind.
+            clock: Monotonic seconds.
+
         Raises:
+            TypeError: No number.
             ValueError: No positive time, or one beyond all reason.
         """
-        if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
-            raise ValueError(
-                f"timeout_ms: must be over 0 and at most {MAX_TIMEOUT_MS:g}, got {timeout_ms!r}"
-            )
+        asked_ms = number("timeout_ms", timeout_ms, MIN_TIMEOUT_MS, MAX_TIMEOUT_MS, "milliseconds")
         now_s = clock()
-        return cls(clock, now_s, now_s + timeout_ms / 1000)
+        return cls(clock, now_s, now_s + asked_ms / 1000)
 
     def left_s(self) -> float:
         """Seconds until the deadline; 0 or less when it has passed."""

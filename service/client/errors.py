@@ -1,7 +1,9 @@
 """Why a call has no scores.
 
 AdrelError            .code, .message, .details, .retry_after_s, .http_status
-|- RequestRefused     the request is wrong: 422, 413, 415, an unknown path. Fix the caller
+|- RequestRefused     the request is wrong: 422, 413, 415. Fix the caller
+|- WrongEndpoint      401, 403, 404, 405, a redirect: no score route there, or not for this caller.
+|                     Fix the base URL, the headers or the deployment
 |- Overloaded         429: nothing of the request was admitted
 |- NotReady           503: starting or draining
 |- DeadlineExceeded   504, or the caller's own time is over
@@ -49,6 +51,14 @@ class AdrelError(Exception):
 
 class RequestRefused(AdrelError):
     """The request is wrong, and would be again: raised by every method."""
+
+
+class WrongEndpoint(AdrelError):
+    """The address is not that of the score route, or does not let this caller in.
+
+    No fault of the request, so `score_or_fallback` asks the fallback and auctions go on. It does
+    not pass by itself: whoever deploys should hear of it.
+    """
 
 
 class Overloaded(AdrelError):

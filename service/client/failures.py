@@ -16,10 +16,15 @@ from service.client.errors import (
     Overloaded,
     RequestRefused,
     ServiceFailed,
+    WrongEndpoint,
 )
 from service.client.wire import error_fields
 
 OF_STATUS: Mapping[int, type[AdrelError]] = {
+    401: WrongEndpoint,
+    403: WrongEndpoint,
+    404: WrongEndpoint,
+    405: WrongEndpoint,
     413: RequestRefused,
     415: RequestRefused,
     422: RequestRefused,
@@ -32,13 +37,15 @@ OF_STATUS: Mapping[int, type[AdrelError]] = {
 def error_of_status(status: int, headers: Mapping[str, str], body: bytes) -> AdrelError:
     """The error that an answer other than 200 stands for.
 
-    A 4xx is the caller's fault if the service says so. From anything else on the way (a proxy that
-    has lost its route) it is no fault of the request.
+    A 4xx that is not in the table is the caller's fault if the service says so. From anything else
+    on the way it is no fault of the request.
     """
     ours = error_fields(body)
     code, message, details = ours or (f"http_{status}", f"{body[:200]!r}", ())
     if status in OF_STATUS:
         kind = OF_STATUS[status]
+    elif 300 <= status < 400:  # not followed: the body would be sent twice within one deadline
+        kind, message = WrongEndpoint, f"leads to {headers.get('location', 'nowhere')!r:.200}"
     elif 500 <= status < 600:
         kind = ServiceFailed
     elif 400 <= status < 500 and ours:
@@ -70,7 +77,4 @@ def error_of_network(error: httpx.RequestError, answer_begun: bool) -> AdrelErro
     # The time for each step is what is left of the call, so any timeout is the end of it.
     if isinstance(error, httpx.TimeoutException):
         return None
-    message = str(error) or type(error).__name__
-    if isinstance(error, httpx.DecodingError):
-        return BadAnswer("bad_answer", message)
-    return ConnectionFailed(message, answer_begun)
+    return ConnectionFailed(str(error) or type(error).__name__, answer_begun)

@@ -13,7 +13,8 @@ is tried again:
 
 Never: a wait for an answer that ended in a timeout, 504 (the work was done once, and time is over),
 500 and other 5xx (it would fail again, or a proxy gave up waiting), 422, 413 and 415 (the request
-is wrong), an answer that broke off or is not the service's.
+is wrong), 401, 403, 404, 405 and redirects (the address is), an answer that broke off or is not the
+service's.
 
 Three bounds hold together: `max_attempts` for a call; the deadline, by which the wait and a useful
 rest must fit; and a budget for all calls of a client together, one retry for ten calls in the long
@@ -29,7 +30,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from service.client.arguments import number, whole_number
 from service.client.errors import AdrelError, ConnectionFailed, NotReady, Overloaded
+from service.client.forks import renew_in_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,9 @@ class RetryPolicy:
     budget_burst: float = 10
 
     def __post_init__(self) -> None:
-        if not 1 <= self.max_attempts <= 10:
-            raise ValueError(f"max_attempts: must be 1 to 10, got {self.max_attempts}")
+        whole_number("max_attempts", self.max_attempts, 1, 10)
         for name in ("base_ms", "cap_ms", "least_left_ms", "budget_share", "budget_burst"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name}: must be 0 or more, got {getattr(self, name)!r}")
+            number(name, getattr(self, name), 0)
 
 
 class RetryBudget:
@@ -66,6 +67,11 @@ class RetryBudget:
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
         self._left = policy.budget_burst
+        self.renew()
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """Have a lock that no thread of a parent process holds."""
         self._lock = threading.Lock()
 
     def call_began(self) -> None:

@@ -9,28 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+from service.client.ask import Ask
 from service.client.errors import BadAnswer
 from service.client.result import FROM_THE_MODEL, AdResult, AdStatus, ModelIdentity, Timing
 from service.domain import Ad
 
-PriorityName: TypeAlias = Literal["auction", "batch"]
+ANSWER_BYTES = 65_536
+ANSWER_BYTES_PER_AD = 1_024  # a score with its words takes about 100, an error of a field 200
 
 SENT_BY_THE_SERVICE = {
     str(status): status for status in AdStatus if status is not AdStatus.FALLBACK
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What is asked, apart from the time for it. The service judges whether it is valid."""
-
-    query: str
-    ads: tuple[Ad, ...]
-    priority: PriorityName = "auction"
-    min_score: float | None = None
-    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +35,7 @@ class Scored:
 
 
 def body_without_timeout(ask: Ask) -> bytes:
-    """The body of `POST /v1/score` from behind its first field, which is the timeout.
-
-    Raises:
-        TypeError: A value that JSON has no word for.
-        ValueError: A number that is not finite.
-    """
+    """The body of `POST /v1/score` from behind its first field, which is the timeout."""
     fields: dict[str, Any] = {
         "query": ask.query,
         "ads": [_ad_fields(ad) for ad in ask.ads],
@@ -70,6 +56,31 @@ def body_with_timeout(rest: bytes, timeout_ms: float) -> bytes:
     So the head of a request, with its length, can go out before the time that is left is taken.
     """
     return b'{"timeout_ms":%18.6f,' % timeout_ms + rest
+
+
+class AnswerBytes:
+    """An answer's body as it comes in, of no more than an answer to the request can need."""
+
+    def __init__(self, n_ads: int, asked_bytes: int, http_status: int) -> None:
+        # An answer repeats the ids, which are in the request, and says some words about each ad.
+        self._most_bytes = ANSWER_BYTES + n_ads * ANSWER_BYTES_PER_AD + asked_bytes
+        self._http_status = http_status
+        self._pieces = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        """Take the next piece.
+
+        Raises:
+            BadAnswer: It is too much.
+        """
+        self._pieces += piece
+        if len(self._pieces) > self._most_bytes:
+            problem = f"more than {self._most_bytes} bytes, and not at its end"
+            raise BadAnswer("bad_answer", problem, http_status=self._http_status)
+
+    def whole(self) -> bytes:
+        """All that came."""
+        return bytes(self._pieces)
 
 
 def _ad_fields(ad: Ad) -> dict[str, str]:

@@ -24,6 +24,7 @@ from service.client import (
     RequestRefused,
     RetryPolicy,
     ScoreResult,
+    WrongEndpoint,
 )
 from tests.end_to_end.running_service import RunningService, running
 
@@ -121,11 +122,15 @@ def test_a_wrong_request_is_refused_with_the_field(service: RunningService) -> N
             client.score("half a surrogate pair: \ud800", ads(1))
         with pytest.raises(RequestRefused, match="timeout_ms"):
             client.score("red", ads(1), timeout_ms=70_000)
-    with (
-        AdrelClient(f"{service.url}/nowhere", timeout_ms=AMPLE_MS) as lost,
-        pytest.raises(RequestRefused, match="not_found"),
-    ):
-        lost.score("red", ads(1))
+
+
+def test_a_wrong_path_is_told_apart_and_costs_no_auction(service: RunningService) -> None:
+    with AdrelClient(f"{service.url}/nowhere", timeout_ms=AMPLE_MS) as lost:
+        with pytest.raises(WrongEndpoint, match="not_found"):
+            lost.score("red", ads(1))
+        result = lost.score_or_fallback("red", ads(1), zero)
+    assert isinstance(result.error, WrongEndpoint)
+    assert [ad.score for ad in result.scores] == [0.0]
 
 
 def test_a_partial_answer_is_filled_by_the_fallback(tiny_bundle_int8: Path) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -9,15 +11,18 @@ import pytest
 from service.client import (
     AdStatus,
     AsyncAdrelClient,
+    BadAnswer,
     ConnectionFailed,
     DeadlineExceeded,
+    DeadlineTransport,
     Overloaded,
     RequestRefused,
     RetryPolicy,
+    WrongEndpoint,
 )
-from service.client.connections import MAX_IN_FLIGHT
 from tests.service.client.stand_ins import (
     ADS,
+    BASE_URL,
     FakeService,
     FakeTime,
     async_client,
@@ -60,7 +65,7 @@ async def test_a_retry_that_does_not_fit_is_not_made() -> None:
 
 
 def hanging_client(
-    script: list[httpx.Response], timeout_ms: float
+    script: list[httpx.Response], timeout_ms: float, max_in_flight: int = 100
 ) -> tuple[AsyncAdrelClient, list[httpx.Request]]:
     """A client in real time, of a service that after its script never answers."""
     requests: list[httpx.Request] = []
@@ -74,7 +79,7 @@ def hanging_client(
 
     transport = httpx.MockTransport(serve)
     return AsyncAdrelClient(
-        "http://adrel.test", timeout_ms=timeout_ms, transport=transport
+        BASE_URL, timeout_ms=timeout_ms, max_in_flight=max_in_flight, transport=transport
     ), requests
 
 
@@ -135,24 +140,88 @@ async def test_connections_that_fail_are_tried_so_often_and_no_more() -> None:
 async def test_of_many_calls_only_so_many_are_on_the_wire_and_none_waits_past_its_deadline() -> (
     None
 ):
-    client, requests = hanging_client([], timeout_ms=50)
+    client, requests = hanging_client([], timeout_ms=50, max_in_flight=16)
     async with client:
         results = await asyncio.gather(
             *(client.score_or_fallback("shoe", ADS, lambda *_: 0.5) for _ in range(200))
         )
     # A few more than at once, in the turns of those whose time was over first.
-    assert MAX_IN_FLIGHT <= len(requests) < 100
+    assert 16 <= len(requests) < 100
     assert all(ad.status == AdStatus.FALLBACK for result in results for ad in result.scores)
 
 
 async def test_a_turn_comes_back_when_a_call_ends() -> None:
-    client, requests = hanging_client([], timeout_ms=5)
+    client, requests = hanging_client([], timeout_ms=5, max_in_flight=2)
     async with client:
-        for _ in range(MAX_IN_FLIGHT + 1):
+        for _ in range(3):
             await client.score_or_fallback("shoe", ADS, lambda *_: 0.5)
-    assert len(requests) == MAX_IN_FLIGHT + 1
+    assert len(requests) == 3
 
 
-def test_a_client_that_may_send_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="max_in_flight"):
-        AsyncAdrelClient("http://adrel.test", timeout_ms=50, max_in_flight=0)
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"base_url": "http://adrel/?x=1"}, "base_url"),
+        ({"timeout_ms": "50"}, "timeout_ms"),
+        ({"max_in_flight": 0}, "max_in_flight"),
+        ({"max_in_flight": 1.5}, "max_in_flight"),
+        ({"transport": DeadlineTransport()}, "transport"),
+    ],
+)
+def test_a_client_that_cannot_work_is_refused_by_name(changes: dict[str, Any], name: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{name}"):
+        AsyncAdrelClient(**{"base_url": BASE_URL, "timeout_ms": 50, **changes})
+
+
+async def test_a_wrong_argument_is_named_before_anything_is_sent() -> None:
+    service = FakeService()
+    async with async_client(service) as client:
+        with pytest.raises(TypeError, match="ads: takes a sequence of Ad, got a single one"):
+            await client.score("shoe", ADS[0])  # type: ignore[arg-type]  # wrong on purpose
+        with pytest.raises(TypeError, match="fallback: takes a plain function"):
+            await client.score_or_fallback("shoe", ADS, 0.5)  # type: ignore[arg-type]  # as above
+    assert service.requests == []
+
+
+async def test_a_wrong_address_leaves_an_auction_its_fallback() -> None:
+    service = FakeService([refusal(404, "not_found")] * 2)
+    async with async_client(service) as client:
+        with pytest.raises(WrongEndpoint):
+            await client.score("shoe", ADS)
+        result = await client.score_or_fallback("shoe", ADS, lambda *_: 0.5)
+    assert isinstance(result.error, WrongEndpoint)
+    assert [ad.score for ad in result.scores] == [0.5, 0.5]
+
+
+async def test_of_an_endless_answer_no_more_is_read_than_an_answer_can_have() -> None:
+    taken_bytes = 0
+
+    class Endless(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            nonlocal taken_bytes
+            while taken_bytes < 50_000_000:
+                taken_bytes += 10_000
+                yield b" " * 10_000
+
+    async with async_client(FakeService([httpx.Response(200, stream=Endless())])) as client:
+        with pytest.raises(BadAnswer, match="bytes"):
+            await client.score("shoe", ADS)
+    assert taken_bytes < 100_000
+
+
+async def test_a_closed_client_sends_nothing() -> None:
+    service = FakeService()
+    client = async_client(service)
+    await client.aclose()
+    with pytest.raises(RuntimeError, match="this client is closed"):
+        await client.score("shoe", ADS)
+    assert service.requests == []
+
+
+def test_a_second_event_loop_is_told_to_make_a_client_of_its_own() -> None:
+    service = FakeService()
+    client = async_client(service)
+    asyncio.run(client.score("shoe", ADS))
+    with pytest.raises(RuntimeError, match="make one AsyncAdrelClient for each"):
+        asyncio.run(client.score("shoe", ADS))
+    assert len(service.requests) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -22,9 +23,11 @@ from service.client import (
     RequestRefused,
     RetryPolicy,
     ServiceFailed,
+    WrongEndpoint,
 )
 from tests.service.client.stand_ins import (
     ADS,
+    BASE_URL,
     FakeService,
     FakeTime,
     answer_to,
@@ -119,6 +122,9 @@ def test_what_was_not_received_is_sent_once_more(failure: httpx.Response | Excep
         (httpx.Response(503, text="no healthy upstream"), NotReady),
         (httpx.Response(429, text="a proxy's limit"), Overloaded),
         (httpx.Response(200, text="<html>"), BadAnswer),
+        (refusal(404, "not_found"), WrongEndpoint),
+        (httpx.Response(401, text="who are you?"), WrongEndpoint),
+        (httpx.Response(308, headers={"location": "https://x"}), WrongEndpoint),
         (httpx.ReadTimeout("late"), DeadlineExceeded),
         (httpx.ConnectTimeout("late"), DeadlineExceeded),
     ],
@@ -143,6 +149,24 @@ def test_an_answer_that_breaks_off_is_not_asked_for_again() -> None:
         client.score("shoe", ADS)
     assert caught.value.answer_begun
     assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_of_an_endless_answer_no_more_is_read_than_an_answer_can_have(status: int) -> None:
+    taken_bytes = 0
+
+    class Endless(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            nonlocal taken_bytes
+            while taken_bytes < 50_000_000:
+                taken_bytes += 10_000
+                yield b" " * 10_000
+
+    service = FakeService([httpx.Response(status, stream=Endless())])
+    with blocking_client(service) as client, pytest.raises(BadAnswer, match="bytes") as caught:
+        client.score("shoe", ADS)
+    assert taken_bytes < 100_000
+    assert caught.value.http_status == status
 
 
 def test_a_service_that_refuses_everything_sees_a_tenth_more_requests_not_twice_as_many() -> None:
@@ -222,6 +246,8 @@ def test_no_call_outlives_its_deadline_or_asks_too_often(
         (httpx.ReadTimeout("late"), AdStatus.DEADLINE),
         (httpx.ConnectError("refused"), AdStatus.FAILED),
         (httpx.Response(404, text="default backend"), AdStatus.FAILED),
+        (refusal(404, "not_found"), AdStatus.FAILED),
+        (refusal(401, "unauthorized"), AdStatus.FAILED),
         (httpx.Response(200, text="<html>"), AdStatus.FAILED),
     ],
 )
@@ -277,26 +303,61 @@ def test_a_wait_that_takes_longer_than_it_should_is_the_last() -> None:
     assert len(service.requests) == 1
 
 
-def test_a_misspelt_option_or_a_bad_number_is_raised_before_anything_is_sent() -> None:
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"min_scoer": 0.5},
+            "min_scoer: no such option; there are timeout_ms, priority, min_score",
+        ),
+        ({"timeout_ms": 0}, "timeout_ms: takes a number of milliseconds from 0.001 to 1e"),
+        ({"timeout_ms": None}, "timeout_ms: takes a number of milliseconds"),
+        ({"timeout_ms": "50"}, "timeout_ms: takes a number of milliseconds"),
+        ({"query": b"shoe"}, "query: takes str"),
+        ({"ads": ADS[0]}, "ads: takes a sequence of Ad, got a single one"),
+        ({"ads": [{"id": "A", "title": "shoe"}]}, "ads.0.: takes Ad, got dict"),
+        ({"min_score": 2}, "min_score: takes a number from 0 to 1"),
+        ({"priority": "high"}, "priority: takes 'auction' or 'batch'"),
+        ({"fallback": 0.5}, "fallback: takes a plain function"),
+    ],
+)
+def test_a_wrong_argument_is_named_before_anything_is_sent(
+    changes: dict[str, Any], message: str
+) -> None:
     service = FakeService()
+    arguments = {"query": "shoe", "ads": ADS, "fallback": lambda *_: 0.5, **changes}
     with blocking_client(service) as client:
-        with pytest.raises(TypeError, match="min_scoer"):
-            client.score("shoe", ADS, min_scoer=0.5)  # type: ignore[call-arg]  # wrong on purpose
-        with pytest.raises(ValueError, match="timeout_ms"):
-            client.score_or_fallback("shoe", ADS, lambda *_: 0.5, timeout_ms=0)
+        with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+            client.score_or_fallback(**arguments)
+        del arguments["fallback"]
+        if "fallback" not in changes:
+            with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+                client.score(**arguments)
     assert service.requests == []
 
 
 @pytest.mark.parametrize(
-    "base_url", ["", "adrel:8000", "/v1", "ftp://adrel", "http://", "http://a:b"]
+    ("changes", "name"),
+    [
+        ({"base_url": "http://adrel:99999"}, "base_url"),
+        ({"timeout_ms": 0}, "timeout_ms"),
+        ({"timeout_ms": None}, "timeout_ms"),
+        ({"network_margin_ms": -1}, "network_margin_ms"),
+        ({"network_margin_ms": "2"}, "network_margin_ms"),
+        ({"retry": 3}, "retry"),
+        ({"headers": {"Content-Length": "1"}}, "headers"),
+        ({"transport": httpx.AsyncHTTPTransport}, "transport"),
+    ],
 )
-def test_a_base_url_that_cannot_work_is_refused(base_url: str) -> None:
-    with pytest.raises(ValueError, match="base_url"):
-        AdrelClient(base_url, timeout_ms=50)
+def test_a_client_that_cannot_work_is_refused_by_name(changes: dict[str, Any], name: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{name}"):
+        AdrelClient(**{"base_url": BASE_URL, "timeout_ms": 50, **changes})
 
 
-def test_numbers_that_cannot_work_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="timeout_ms"):
-        AdrelClient("http://adrel.test", timeout_ms=0)
-    with pytest.raises(ValueError, match="network_margin_ms"):
-        AdrelClient("http://adrel.test", timeout_ms=5, network_margin_ms=-1)
+def test_a_closed_client_sends_nothing() -> None:
+    service = FakeService()
+    client = blocking_client(service)
+    client.close()
+    with pytest.raises(RuntimeError, match="this client is closed"):
+        client.score_or_fallback("shoe", ADS, lambda *_: 0.5)
+    assert service.requests == []

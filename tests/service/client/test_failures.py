@@ -16,6 +16,7 @@ from service.client import (
     Overloaded,
     RequestRefused,
     ServiceFailed,
+    WrongEndpoint,
 )
 from service.client import errors as client_errors
 from service.client.failures import error_of_network, error_of_status
@@ -33,7 +34,9 @@ def error_of(response: httpx.Response) -> AdrelError:
         (422, "too_many_ads", RequestRefused),
         (415, "unsupported_media_type", RequestRefused),
         (413, "body_too_large", RequestRefused),
-        (404, "not_found", RequestRefused),
+        (404, "not_found", WrongEndpoint),
+        (405, "method_not_allowed", WrongEndpoint),
+        (409, "some_refusal_of_a_newer_service", RequestRefused),
         (429, "queue_full", Overloaded),
         (429, "deadline_unreachable", Overloaded),
         (503, "not_ready", NotReady),
@@ -61,9 +64,11 @@ def test_every_error_of_the_service_has_a_kind_of_its_own_here() -> None:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (302, BadAnswer),
-        (403, BadAnswer),
-        (404, BadAnswer),
+        (400, BadAnswer),
+        (401, WrongEndpoint),
+        (403, WrongEndpoint),
+        (404, WrongEndpoint),
+        (405, WrongEndpoint),
         (413, RequestRefused),
         (502, ServiceFailed),
         (503, NotReady),
@@ -76,6 +81,12 @@ def test_a_proxys_page_is_named_by_its_status_and_never_taken_for_the_services_w
     assert type(error) is kind
     assert error.code == f"http_{status}"
     assert "no route" in error.message
+
+
+def test_a_redirect_is_a_wrong_address_and_says_where_it_leads() -> None:
+    error = error_of(httpx.Response(301, headers={"Location": "https://adrel.test/v1/score"}))
+    assert isinstance(error, WrongEndpoint)
+    assert str(error) == "http_301: leads to 'https://adrel.test/v1/score'"
 
 
 def test_the_services_own_milliseconds_win_over_the_header_in_whole_seconds() -> None:
@@ -115,10 +126,6 @@ def test_a_broken_connection_says_whether_an_answer_had_begun(
     assert isinstance(error, ConnectionFailed)
     assert error.answer_begun is answer_begun
     assert error.http_status is None
-
-
-def test_an_answer_that_cannot_be_unpacked_is_a_bad_one() -> None:
-    assert isinstance(error_of_network(httpx.DecodingError("gzip"), answer_begun=True), BadAnswer)
 
 
 def test_errors_survive_a_trip_between_processes() -> None:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from service.client import Ad, AdResult, AdStatus, ScoreResult
-from service.client.fallback import with_fallback
-from service.client.wire import Ask
+from service.client.ask import Ask
+from service.client.fallback import checked_fallback, with_fallback
 from tests.service.client.stand_ins import ADS
 
 PARTIAL = ScoreResult(
@@ -42,6 +45,29 @@ def test_an_ad_about_which_the_fallback_knows_nothing_keeps_its_status() -> None
 def test_a_fallbacks_score_is_held_to_min_score_too(score: float, eligible: bool) -> None:
     result = with_fallback(PARTIAL, ask(min_score=0.5), lambda *_: score)
     assert result.scores[1].eligible is eligible
+
+
+@pytest.mark.parametrize("score", [np.float32(0.75), np.float64(0.75), Fraction(3, 4)])
+def test_any_kind_of_number_becomes_a_plain_one(score: float) -> None:
+    filled = with_fallback(PARTIAL, ask(min_score=0.5), lambda *_: score).scores[1]
+    assert type(filled.score) is float
+    assert (filled.score, filled.eligible) == (0.75, True)
+
+
+@pytest.mark.parametrize("score", ["0.5", True, [0.5]])
+def test_a_fallback_that_gives_no_number_is_named_with_its_ad(score: object) -> None:
+    with pytest.raises(TypeError, match="fallback's score for ad 'B': takes a number from 0 to 1"):
+        with_fallback(PARTIAL, ask(), lambda *_: score)  # type: ignore[arg-type]  # wrong on purpose
+
+
+async def awaited(_: str, __: Ad) -> float:
+    return 0.5
+
+
+@pytest.mark.parametrize("fallback", [None, 0.5, awaited])
+def test_what_cannot_be_called_plainly_is_no_fallback(fallback: object) -> None:
+    with pytest.raises(TypeError, match="fallback: takes a plain function"):
+        checked_fallback(fallback)
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.1, float("nan")])

@@ -116,6 +116,13 @@ def test_a_quiet_time_saves_up_no_more_than_the_burst() -> None:
     assert [budget.take() for _ in range(4)] == [True, True, True, False]
 
 
+def test_a_child_process_does_not_wait_for_a_lock_of_its_parent() -> None:
+    budget = RetryBudget(RetryPolicy(budget_burst=1))
+    budget._lock.acquire()  # a thread of the parent holds it when the process is forked
+    budget.renew()
+    assert budget.take()
+
+
 def test_a_failure_that_is_final_costs_no_budget() -> None:
     retries = Retries(RetryPolicy(budget_burst=1, budget_share=0), random=lambda: 0)
     final = ServiceFailed("inference_failed", "m")

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from service.api.schemas import ScoreRequest
 from service.client import Ad, AdResult, AdStatus, BadAnswer
+from service.client.ask import Ask
 from service.client.wire import (
     SENT_BY_THE_SERVICE,
-    Ask,
+    AnswerBytes,
     Scored,
     body_with_timeout,
     body_without_timeout,
@@ -65,6 +66,29 @@ def test_any_text_goes_out_as_it_is(query: str, title: str) -> None:
 def test_a_number_that_is_none_fails_before_anything_is_sent() -> None:
     with pytest.raises(ValueError, match="JSON"):
         body_without_timeout(Ask("q", tuple(ADS), min_score=float("nan")))
+
+
+@given(st.lists(st.text(max_size=50), min_size=1, max_size=40))
+def test_any_answer_of_the_service_is_small_enough_to_be_read(ids: list[str]) -> None:
+    scores = [
+        {"id": one, "score": 5e-324, "status": "cached", "eligible": False, "truncated": True}
+        for one in ids
+    ]
+    body = json.dumps(answer_to({"ads": []}, scores=scores), ensure_ascii=False)
+    asked = body_without_timeout(Ask("q", tuple(Ad(one) for one in ids)))
+    taken = AnswerBytes(len(ids), len(asked), 200)
+    for byte in body.encode("utf-8", "surrogatepass"):
+        taken.add(bytes([byte]))
+    assert taken.whole().decode("utf-8", "surrogatepass") == body
+
+
+def test_an_answer_may_grow_with_the_ads_and_what_was_asked() -> None:
+    for n_ads, asked_bytes in ((0, 0), (20, 0), (0, 5000), (512, 100_000)):
+        most_bytes = 65_536 + 1024 * n_ads + asked_bytes
+        taken = AnswerBytes(n_ads, asked_bytes, 200)
+        taken.add(b" " * most_bytes)
+        with pytest.raises(BadAnswer, match=f"more than {most_bytes} bytes"):
+            taken.add(b" ")
 
 
 def test_every_status_of_the_service_is_known_and_no_other() -> None:
