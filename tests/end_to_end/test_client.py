@@ -28,6 +28,7 @@ from service.client import (
 )
 from tests.end_to_end.running_service import RunningService, running
 
+ROOT = Path(__file__).parents[2]
 AMPLE_MS = 30_000
 ONCE = RetryPolicy(max_attempts=1)
 
@@ -81,6 +82,21 @@ def test_both_clients_return_what_the_service_says(service: RunningService) -> N
         assert result.timing is not None
         assert result.model.version == said["model"]["version"]
         assert 0 < result.timing.total_ms < result.elapsed_ms
+
+
+def test_the_readmes_example_runs_as_it_stands(
+    service: RunningService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("### From Python")[1]
+    example = section.split("```python\n")[1].split("```")[0]
+    assert example.count("http://127.0.0.1:8000") == 1
+    code = compile(example.replace("http://127.0.0.1:8000", service.url), "README.md", "exec")
+    exec(code, {})  # noqa: S102  # our own text
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[0] for line in shown] == ["A", "B"]
+    for _, score, status, eligible in shown:
+        assert status in ("ok", "cached", "fallback")
+        assert eligible == str(float(score) >= 0.5)
 
 
 def test_many_tasks_share_a_client(service: RunningService) -> None:
