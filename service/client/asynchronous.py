@@ -15,7 +15,7 @@ import httpx
 from service.client.arguments import instance, whole_number
 from service.client.asynchronous_transport import KeepAliveTransport
 from service.client.call import Call, CallOptions, Calls
-from service.client.connections import MAX_CONNECTIONS
+from service.client.connections import MAX_IN_FLIGHT
 from service.client.errors import AdrelError
 from service.client.fallback import Fallback, checked_fallback, with_fallback
 from service.client.result import ScoreResult
@@ -37,7 +37,7 @@ class AsyncAdrelClient:
         timeout_ms: float,
         network_margin_ms: float = 2,
         retry: RetryPolicy | None = None,
-        max_in_flight: int = MAX_CONNECTIONS,
+        max_in_flight: int = MAX_IN_FLIGHT,
         headers: Mapping[str, str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         clock: Callable[[], float] = time.monotonic,

@@ -16,6 +16,10 @@ import httpx
 
 MAX_CONNECTIONS = 100
 
+# Of one event loop. A call costs it some tenths of a millisecond (bench_client), so with answers
+# in tens of milliseconds it is busy before this many are under way.
+MAX_IN_FLIGHT = 64
+
 # Shorter than the service keeps idle connections (75 s) and than common load balancers do (60 s),
 # so that a request is seldom sent into a connection that is being closed.
 KEEP_ALIVE_S = 50

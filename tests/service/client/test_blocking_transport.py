@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpcore
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +43,9 @@ class SlowStream(httpcore.NetworkStream):
     def close(self) -> None:
         self._network.closed += 1
 
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  # as httpcore has it
+        return self._network.hung_up if info == "is_readable" else None
+
 
 class SlowNetwork(httpcore.NetworkBackend):
     def __init__(
@@ -51,6 +57,7 @@ class SlowNetwork(httpcore.NetworkBackend):
         self.answer: Callable[[bytes], bytes] = answer_over_http
         self.connections: list[str] = []
         self.closed = 0
+        self.hung_up = False
         self.refusing: set[str] = set()
 
     def spend(self, takes_s: float, timeout_s: float | None, late: type[Exception]) -> None:
@@ -80,11 +87,13 @@ def answer_over_http(sent: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
-def client_on(network: SlowNetwork, timeout_ms: float = 100) -> AdrelClient:
+def client_on(
+    network: SlowNetwork, timeout_ms: float = 100, max_connections: int = 100
+) -> AdrelClient:
     return AdrelClient(
         "http://127.0.0.1:1",
         timeout_ms=timeout_ms,
-        transport=DeadlineTransport(backend=network),
+        transport=DeadlineTransport(max_connections=max_connections, backend=network),
         clock=network.time.clock,
         sleep=network.time.sleep,
         random=lambda: 0,
@@ -161,6 +170,15 @@ def test_a_kept_connection_that_was_closed_meanwhile_is_replaced() -> None:
     assert len(network.connections) == 2
 
 
+def test_a_kept_connection_that_is_known_to_be_closed_is_closed_here_and_costs_no_attempt() -> None:
+    network = SlowNetwork(FakeTime())
+    with client_on(network) as client:
+        client.score("shoe", ADS)
+        network.hung_up = True
+        assert client.score("shoe", ADS).attempts == 1
+        assert (len(network.connections), network.closed) == (2, 1)
+
+
 def test_an_answer_that_breaks_off_is_an_error_that_is_not_tried_again() -> None:
     network = SlowNetwork(FakeTime())
     network.answer = lambda sent: answer_over_http(sent)[:-10]
@@ -168,6 +186,54 @@ def test_an_answer_that_breaks_off_is_an_error_that_is_not_tried_again() -> None
         client.score("shoe", ADS)
     assert caught.value.answer_begun
     assert len(network.connections) == 1
+
+
+def test_a_connection_is_free_again_however_a_call_has_ended() -> None:
+    network = SlowNetwork(FakeTime())
+    whole = network.answer
+    with client_on(network, max_connections=1) as client:
+        client.score("shoe", ADS)
+        network.refusing = {"127.0.0.1"}
+        network.answer = lambda _: b""
+        with pytest.raises(ConnectionFailed):  # the kept connection ends, another is refused
+            client.score("shoe", ADS)
+        network.refusing = set()
+        network.answer = lambda sent: answer_over_http(sent)[:-10]
+        with pytest.raises(ConnectionFailed):
+            client.score("shoe", ADS)
+        network.answer = whole
+        assert client.score("shoe", ADS).complete
+
+
+def test_a_call_that_finds_every_connection_in_use_waits_no_longer_than_it_may() -> None:
+    network = SlowNetwork(FakeTime())
+    transport = DeadlineTransport(max_connections=1, backend=network)
+    timeout = {"timeout": httpx.Timeout(0.001).as_dict()}
+    request = httpx.Request("POST", "http://127.0.0.1:1", json={"ads": []}, extensions=timeout)
+    with transport, contextlib.closing(transport.handle_request(request)):
+        with pytest.raises(httpx.PoolTimeout):
+            transport.handle_request(request)
+        with until(Deadline.after(1, time.monotonic)), pytest.raises(httpx.PoolTimeout):
+            transport.handle_request(request)
+
+
+@pytest.mark.parametrize("max_connections", [0, -1, 1.5, "10"])
+def test_a_number_of_connections_that_cannot_work_is_refused(max_connections: int) -> None:
+    with pytest.raises((TypeError, ValueError), match="max_connections"):
+        DeadlineTransport(max_connections=max_connections)
+
+
+def test_a_connection_that_is_in_use_at_the_end_is_closed_after_it() -> None:
+    network = SlowNetwork(FakeTime())
+    client = client_on(network)
+
+    def answer(sent: bytes) -> bytes:
+        client.close()
+        return answer_over_http(sent)
+
+    network.answer = answer
+    assert client.score("shoe", ADS).complete
+    assert network.closed == 1
 
 
 def both_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
