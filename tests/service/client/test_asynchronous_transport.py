@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
+import httpcore
 import pytest
 
-from service.client import AsyncAdrelClient, DeadlineExceeded
+from service.client import AsyncAdrelClient, DeadlineExceeded, KeepAliveTransport
+from service.client.connections import KeptConnections
 from tests.service.client.answering_server import AnsweringServer, answering_server
 from tests.service.client.stand_ins import ADS
 
@@ -99,6 +102,39 @@ async def test_a_call_that_is_over_closes_its_connection(
         with pytest.raises(DeadlineExceeded):
             await client.score("shoe", ADS)
         await asyncio.wait_for(left.wait(), 30)
+
+
+class Kept:
+    """A connection of which it is only asked whether it can be used; closing it takes for ever."""
+
+    def __init__(self) -> None:
+        self.expired = False
+        self.closing = asyncio.Event()
+
+    def is_available(self) -> bool:
+        return True
+
+    def has_expired(self) -> bool:
+        return self.expired
+
+    async def aclose(self) -> None:
+        self.closing.set()
+        await asyncio.Event().wait()
+
+
+async def test_a_call_that_is_cancelled_before_it_sends_leaves_its_connection_to_the_next() -> None:
+    transport, origin = KeepAliveTransport(), httpcore.Origin(b"http", b"adrel.test", 80)
+    kept: KeptConnections[Any] = transport._kept
+    usable, useless = Kept(), Kept()
+    kept.keep(origin, usable)
+    kept.keep(origin, useless)
+    useless.expired = True
+    taking = asyncio.ensure_future(transport._connection(origin))
+    await asyncio.wait_for(useless.closing.wait(), 30)
+    taking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    assert kept.take(origin) == (usable, [])
 
 
 async def test_a_client_that_is_closed_under_a_call_leaves_nothing_open(
