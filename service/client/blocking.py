@@ -12,8 +12,9 @@ from typing import Self, Unpack, cast
 import httpx
 
 from service.client.arguments import instance
-from service.client.blocking_transport import DeadlineTransport, until
+from service.client.blocking_transport import DeadlineTransport
 from service.client.call import Call, CallOptions, Calls
+from service.client.deadline_network import until
 from service.client.errors import AdrelError
 from service.client.fallback import Fallback, checked_fallback, with_fallback
 from service.client.result import ScoreResult

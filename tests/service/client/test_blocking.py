@@ -151,6 +151,11 @@ def test_an_answer_that_breaks_off_is_not_asked_for_again() -> None:
     assert len(service.requests) == 1
 
 
+def test_an_answer_that_repeats_long_ids_is_not_too_long() -> None:
+    with blocking_client(FakeService()) as client:
+        assert client.score("shoe", [Ad("A" * 100_000, text="red shoe")]).complete
+
+
 @pytest.mark.parametrize("status", [200, 503])
 def test_of_an_endless_answer_no_more_is_read_than_an_answer_can_have(status: int) -> None:
     taken_bytes = 0

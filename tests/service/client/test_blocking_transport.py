@@ -5,86 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
 
-import httpcore
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from service.client import AdrelClient, ConnectionFailed, DeadlineExceeded, DeadlineTransport
-from service.client.blocking_transport import DeadlineBackend, until
 from service.client.deadline import Deadline
-from tests.service.client.stand_ins import ADS, FakeTime, answer_to
-
-
-class SlowStream(httpcore.NetworkStream):
-    """Takes some time for each operation and answers piece by piece."""
-
-    def __init__(self, network: SlowNetwork) -> None:
-        self._network = network
-        self._sent = b""
-        self._answer = b""
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._network.spend(self._network.write_s, timeout, httpcore.WriteTimeout)
-        self._sent += buffer
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
-        if self._sent:
-            self._answer, self._sent = self._network.answer(self._sent), b""
-        self._network.spend(self._network.read_s, timeout, httpcore.ReadTimeout)
-        piece = self._answer[: self._network.piece_bytes]
-        self._answer = self._answer[len(piece) :]
-        return piece
-
-    def close(self) -> None:
-        self._network.closed += 1
-
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  # as httpcore has it
-        return self._network.hung_up if info == "is_readable" else None
-
-
-class SlowNetwork(httpcore.NetworkBackend):
-    def __init__(
-        self, time: FakeTime, connect_s: float = 0, write_s: float = 0, read_s: float = 0
-    ) -> None:
-        self.time = time
-        self.connect_s, self.write_s, self.read_s = connect_s, write_s, read_s
-        self.piece_bytes = 100_000
-        self.answer: Callable[[bytes], bytes] = answer_over_http
-        self.connections: list[str] = []
-        self.closed = 0
-        self.hung_up = False
-        self.refusing: set[str] = set()
-
-    def spend(self, takes_s: float, timeout_s: float | None, late: type[Exception]) -> None:
-        assert timeout_s is not None
-        assert timeout_s > 0
-        self.time.now_s += min(takes_s, timeout_s)
-        if takes_s >= timeout_s:
-            raise late("late")
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,  # noqa: ARG002  # here and below: as httpcore has it
-        timeout: float | None = None,
-        local_address: str | None = None,  # noqa: ARG002
-        socket_options: Iterable[Any] | None = None,  # noqa: ARG002
-    ) -> httpcore.NetworkStream:
-        self.connections.append(host)
-        self.spend(self.connect_s, timeout, httpcore.ConnectTimeout)
-        if host in self.refusing:
-            raise httpcore.ConnectError(f"{host} refused")
-        return SlowStream(self)
-
-
-def answer_over_http(sent: bytes) -> bytes:
-    body = json.dumps(answer_to(json.loads(sent.split(b"\r\n\r\n", 1)[1]))).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+from service.client.deadline_network import until
+from tests.service.client.slow_network import SlowNetwork, answer_over_http
+from tests.service.client.stand_ins import ADS, FakeTime
 
 
 def client_on(
@@ -234,29 +165,3 @@ def test_a_connection_that_is_in_use_at_the_end_is_closed_after_it() -> None:
     network.answer = answer
     assert client.score("shoe", ADS).complete
     assert network.closed == 1
-
-
-def both_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [(0, 0, 0, "", ("::1", 80, 0, 0)), (0, 0, 0, "", ("127.0.0.1", 80))]
-    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
-
-
-def test_the_next_address_of_a_host_is_tried_when_one_refuses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    both_addresses(monkeypatch)
-    network = SlowNetwork(FakeTime())
-    network.refusing = {"::1"}
-    with until(Deadline.after(100, network.time.clock)):
-        DeadlineBackend(network).connect_tcp("adrel.test", 80)
-    assert network.connections == ["::1", "127.0.0.1"]
-
-
-def test_all_addresses_of_a_host_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    both_addresses(monkeypatch)
-    network = SlowNetwork(FakeTime(), connect_s=0.06)
-    network.refusing = {"::1", "127.0.0.1"}
-    started_s = network.time.now_s
-    with until(Deadline.after(100, network.time.clock)), pytest.raises(httpcore.ConnectTimeout):
-        DeadlineBackend(network).connect_tcp("adrel.test", 80)
-    assert network.time.now_s == pytest.approx(started_s + 0.1)
