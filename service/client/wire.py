@@ -35,7 +35,11 @@ class Scored:
 
 
 def body_without_timeout(ask: Ask) -> bytes:
-    """The body of `POST /v1/score` from behind its first field, which is the timeout."""
+    """The body of `POST /v1/score` from behind its first field, which is the timeout.
+
+    Raises:
+        ValueError: A number that is not finite.
+    """
     fields: dict[str, Any] = {
         "query": ask.query,
         "ads": [_ad_fields(ad) for ad in ask.ads],
