@@ -43,13 +43,17 @@ class KeepAliveTransport(httpx.AsyncBaseTransport):
         asked = to_httpcore(request)
         origin = asked.url.origin
         connection = await self._connection(origin)
-        with as_httpx_errors(request):
-            answer = await connection.handle_async_request(asked)
 
         async def done() -> None:
             if not self._kept.keep(origin, connection):
                 await connection.aclose()
 
+        try:
+            with as_httpx_errors(request):
+                answer = await connection.handle_async_request(asked)
+        except BaseException:  # also cancelled before it was sent: the connection is still good
+            await done()
+            raise
         body = _Body(answer.stream, request, done)
         return httpx.Response(answer.status, headers=answer.headers, stream=body)
 

@@ -64,24 +64,24 @@ class DeadlineTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send, and return when the head of the answer is there."""
-        turns, kept = self._turns, self._kept
+        turns, kept, asked = self._turns, self._kept, to_httpcore(request)
         with as_httpx_errors(request):
             pool_s = request.extensions.get("timeout", {}).get("pool")
             if not turns.acquire(timeout=wait_s(pool_s, httpcore.PoolTimeout)):
                 raise httpx.PoolTimeout("every connection is in use", request=request)
+            connection: httpcore.HTTPConnection | None = None
+
+            def done() -> None:
+                if connection is not None and not kept.keep(asked.url.origin, connection):
+                    connection.close()
+                turns.release()
+
             try:
-                asked = to_httpcore(request)
                 connection = self._connection(kept, asked.url.origin)
                 answer = connection.handle_request(asked)
             except BaseException:
-                turns.release()
+                done()
                 raise
-
-        def done() -> None:
-            if not kept.keep(asked.url.origin, connection):
-                connection.close()
-            turns.release()
-
         body = _Body(answer.stream, request, done)
         return httpx.Response(answer.status, headers=answer.headers, stream=body)
 
