@@ -7,14 +7,20 @@ import math
 import os
 import signal
 import sys
+from typing import Literal
 
 import uvicorn
+from starlette.types import ASGIApp
 
-from service.api.front import Front
+from service.api.admin import create_admin_app
+from service.api.doors import admin_door, public_door
+from service.api.keys import load_keys
+from service.api.state import ServiceState
 from service.app import create_app, load_bundle
+from service.connections import ConnectionLimits, guarded
 from service.errors import StartupError
 from service.log import configure_logging
-from service.server import Server, bind
+from service.server import AdminServer, Server, bind
 from service.settings import Settings, load_settings
 
 # Longer than the idle timeout of common load balancers (60 s), so that they close first and never
@@ -23,6 +29,9 @@ KEEP_ALIVE_S = 75
 
 # After the drain has ended, time for the last answers to leave.
 LAST_ANSWERS_S = 1
+
+# Scrapers and probes are few.
+ADMIN_CONNECTIONS = 64
 
 
 def main() -> int:
@@ -47,21 +56,34 @@ def main() -> int:
 
 def _serve(settings: Settings) -> None:
     listener = bind(settings.host, settings.port)
-    app = create_app(settings, load_bundle(settings))
-    config = uvicorn.Config(
-        Front(app),
-        log_config=None,  # ours is in place
-        access_log=False,  # requests are counted in the metrics
-        server_header=False,
-        proxy_headers=False,  # we ask nobody for an address
-        lifespan="on",
-        timeout_keep_alive=KEEP_ALIVE_S,
+    admin_listener = None
+    if settings.admin_port is not None:
+        admin_listener = bind(settings.admin_host, settings.admin_port)
+    listed = settings.api_keys.get_secret_value() if settings.api_keys is not None else None
+    keys = load_keys(listed, settings.api_keys_file)
+    app = create_app(settings, load_bundle(settings), keys)
+    state: ServiceState = app.state.service
+    config = _server_config(
+        public_door(app, keys),
+        state,
+        max_connections=settings.max_connections,
         timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + LAST_ANSWERS_S,
+        lifespan="on",
     )
-    state = app.state.service
+    admin = None
+    if admin_listener is not None:
+        admin_config = _server_config(
+            admin_door(create_admin_app(state), keys),
+            state,
+            max_connections=ADMIN_CONNECTIONS,
+            timeout_graceful_shutdown=LAST_ANSWERS_S,
+            lifespan="off",
+        )
+        admin = (AdminServer(admin_config), admin_listener)
+    # Looked up when the signal comes: the application sets it when it has started.
+    server = Server(config, lambda: state.drain(), admin)  # noqa: PLW0108
+    state.metrics.watch_connections(lambda: len(server.server_state.connections))
     try:
-        # Looked up when the signal comes: the application sets it when it has started.
-        server = Server(config, lambda: state.drain())  # noqa: PLW0108
         server.run(sockets=[listener])
     finally:
         if state.running_batches() > 0:
@@ -69,6 +91,28 @@ def _serve(settings: Settings) -> None:
             logging.getLogger(__name__).error("a batch never ended; leaving without it")
             logging.shutdown()
             os._exit(0)
+
+
+def _server_config(
+    app: ASGIApp,
+    state: ServiceState,
+    *,
+    max_connections: int,
+    timeout_graceful_shutdown: int,
+    lifespan: Literal["on", "off"],
+) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=guarded(ConnectionLimits(max_connections, state.metrics.connection_cut)),
+        ws="none",  # nothing of ours speaks it
+        log_config=None,  # ours is in place
+        access_log=False,  # requests are counted in the metrics
+        server_header=False,
+        proxy_headers=False,  # we ask nobody for an address
+        lifespan=lifespan,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=timeout_graceful_shutdown,
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ Read `_lifespan` top to bottom; its reverse is the order of the shutdown.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gc
 import logging
 from collections.abc import AsyncIterator
@@ -18,6 +20,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.api import error_handlers, probes, score_route
 from service.api.compatible import routes as compatible
+from service.api.keys import ApiKeys
 from service.api.schemas import ScoreRequest
 from service.api.state import RequestLimits, ServiceState
 from service.batching.batcher import Batcher
@@ -79,18 +82,20 @@ def worker_count(settings: Settings) -> int:
     return usable_cores() if settings.provider == "cpu" else GPU_BATCHES_IN_FLIGHT
 
 
-def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
+def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) -> FastAPI:
     """The application around a model that has passed its self-test.
 
     Args:
         settings: Effective settings.
         bundle: What `load_bundle` gave for them.
+        keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
     routes = [score_route.SCORE_ROUTE, *compatible.COUNTED_ROUTES]
     metrics = Metrics(CollectorRegistry(), routes, outcomes)
     limits = RequestLimits(
         max_body_bytes=settings.max_body_bytes,
+        body_timeout_s=settings.body_timeout_s,
         max_ads=settings.max_ads_per_request,
         default_timeout_s=settings.default_timeout_ms / 1000,
         max_timeout_s=settings.max_timeout_ms / 1000,
@@ -99,7 +104,7 @@ def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _lifespan(settings, state, bundle):
+        async with _lifespan(settings, state, bundle), _up_to_date(keys):
             yield
 
     app = FastAPI(
@@ -112,6 +117,8 @@ def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
     app.state.service = state
     app.include_router(score_route.router)
     app.include_router(probes.router)
+    if settings.admin_port is None:
+        app.include_router(probes.metrics_router)
     for router in compatible.ROUTERS:
         app.include_router(router)
     error_handlers.install(app, compatible.routing_error)
@@ -187,6 +194,18 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
     )
     yield
     gc.unfreeze()
+
+
+@asynccontextmanager
+async def _up_to_date(keys: ApiKeys | None) -> AsyncIterator[None]:
+    if keys is None:
+        yield
+        return
+    following = asyncio.create_task(keys.keep_following())
+    yield
+    following.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await following
 
 
 def _document_bodies(app: FastAPI) -> None:

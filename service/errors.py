@@ -1,9 +1,11 @@
 """Every way in which the service says no, and when.
 
     ServiceError                  .code is stable; .message is safe to show to a client
+    |- Unauthorized               before anything is read: no key, or none that is known
     |- InvalidRequest             bytes -> request: not JSON, or a field is wrong
     |- UnsupportedMediaType       the body is not declared as JSON
     |- BodyTooLarge               more bytes than the limit; read no further
+    |- RequestTimeout             the body did not come in time
     |- ClientGone                 the caller hung up before it had its answer
     |- TooManyAds                 request -> pairs: more ads than one request may carry
     |- Overloaded                 pairs -> queue: nothing was admitted
@@ -31,22 +33,50 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+MAX_MESSAGE_CHARS = 500  # names that a caller makes up may be of any length
+
 
 class ServiceError(Exception):
     """Base of all errors that a caller of the API can meet.
 
     Attributes:
         code: Stable slug, in the error body and as the metric label `outcome`.
-        message: What happened, the two numbers, what to do. Safe to show.
-        details: Machine-readable facts, such as one entry per faulty field.
+        message: What happened, the two numbers, what to do. Safe to show: cut where it quotes
+            more of a request than fits.
+        details: Machine-readable facts, such as one entry per faulty field; likewise.
     """
 
     code: ClassVar[str] = "internal_error"
 
     def __init__(self, message: str, details: Sequence[Mapping[str, Any]] = ()) -> None:
-        super().__init__(message)
-        self.message = message
-        self.details = tuple(details)
+        self.message = _cut(message)
+        self.details = tuple(
+            {name: _cut(fact) if isinstance(fact, str) else fact for name, fact in detail.items()}
+            for detail in details
+        )
+        super().__init__(self.message)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}..."
+
+
+class Unauthorized(ServiceError):
+    """The service asks for a key, and the request has none that it knows."""
+
+    code = "unauthorized"
+
+    def __init__(self, has_key: bool) -> None:
+        """Say what is missing, never what was sent.
+
+        Args:
+            has_key: The request carries a key.
+        """
+        problem = "the key is not known here" if has_key else "a key is needed"
+        super().__init__(
+            f"{problem}; send it as `Authorization: Bearer KEY` or as `X-API-Key: KEY`"
+        )
+        self.has_key = has_key
 
 
 class InvalidRequest(ServiceError):
@@ -74,6 +104,15 @@ class BodyTooLarge(ServiceError):
         super().__init__(
             f"request body is over the limit of {limit_bytes} bytes; send fewer or shorter ads"
         )
+
+
+class RequestTimeout(ServiceError):
+    """The caller did not send the whole body in time."""
+
+    code = "request_timeout"
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"the body was not complete {limit_s:g} s after the headers")
 
 
 class ClientGone(ServiceError):

@@ -23,6 +23,7 @@ from service.batching.batcher import BatchDone
 from service.cache_metrics import CacheCollector
 from service.caching.fixed_cache import FixedCache
 from service.domain import AdScore, PairStatus, StageTimes
+from service.errors import Unauthorized
 from service.score_histogram import ScoreHistogram
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series each, for no question
@@ -36,6 +37,8 @@ COST_RATIOS = (0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 RATIOS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 
 STAGES = ("encode", "queue", "inference")
+KEY_PROBLEMS = ("missing", "wrong")
+CUT_REASONS = ("limit", "slow", "head_too_large", "pipelined")
 SHED_REASONS = ("queue_full", "deadline_unreachable", "not_ready")
 
 
@@ -135,6 +138,21 @@ class Metrics:
         self._shed = Counter(
             "adrel_shed", "Requests refused at the door, by reason.", ("reason",), registry=registry
         )
+        self._unauthorized = Counter(
+            "adrel_unauthorized",
+            "Requests for any path that were refused for want of a key, or for a wrong one.",
+            ("key",),
+            registry=registry,
+        )
+        self._connections = Gauge(
+            "adrel_connections", "Connections that are open now.", registry=registry
+        )
+        self._cut = Counter(
+            "adrel_connections_cut",
+            "Connections that were turned away or ended for what their peers did.",
+            ("reason",),
+            registry=registry,
+        )
         self._model_info = Gauge(
             "adrel_model_info",
             "1 for the model that serves.",
@@ -150,6 +168,10 @@ class Metrics:
         self._pair_of = {status: self._pairs.labels(status.value) for status in PairStatus}
         for reason in SHED_REASONS:
             self._shed.labels(reason)
+        for problem in KEY_PROBLEMS:
+            self._unauthorized.labels(problem)
+        for reason in CUT_REASONS:
+            self._cut.labels(reason)
 
     def model_serves(
         self, *, name: str, version: str, precision: str, provider: str, workers: int
@@ -168,6 +190,10 @@ class Metrics:
         self._queue_pairs.set_function(queued_pairs)
         self._queue_seconds.set_function(queued_s)
         self._running.set_function(running)
+
+    def watch_connections(self, n_open: Callable[[], int]) -> None:
+        """Read the number of open connections whenever the metrics are scraped."""
+        self._connections.set_function(n_open)
 
     def watch_caches(
         self, scores: FixedCache, tokens: FixedCache, joined: Callable[[], int]
@@ -198,6 +224,21 @@ class Metrics:
         self._request_seconds.labels(route).observe(duration_s)
         if outcome in SHED_REASONS:
             self._shed.labels(outcome).inc()
+
+    def request_unauthorized(self, route: str | None, has_key: bool) -> None:
+        """Record a request that was refused before it was read.
+
+        Args:
+            route: Where it is one of the counted ones.
+            has_key: It had a key, which was wrong.
+        """
+        self._unauthorized.labels("wrong" if has_key else "missing").inc()
+        if route is not None:
+            self._requests.labels(route, Unauthorized.code).inc()
+
+    def connection_cut(self, reason: str) -> None:
+        """Record a connection that was ended by us, for one of `CUT_REASONS`."""
+        self._cut.labels(reason).inc()
 
     def request_scored(self, scores: Iterable[AdScore], times: StageTimes, slack_s: float) -> None:
         """Record a request that was answered with scores."""

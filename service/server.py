@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -38,6 +39,15 @@ def url_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class AdminServer(uvicorn.Server):
+    """The operators' server: a guest in the main one's event loop, which starts and stops it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the main server."""
+        yield
+
+
 class Server(uvicorn.Server):
     """Says where it listens, and drains the service while it lets its connections end.
 
@@ -45,12 +55,31 @@ class Server(uvicorn.Server):
     were cut off, which is too late to refuse new ones or to answer those that cannot be finished.
     """
 
-    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        drain: Callable[[], Awaitable[None]],
+        admin: tuple[AdminServer, socket.socket] | None = None,
+    ) -> None:
+        """Serve nothing yet.
+
+        Args:
+            config: Of the server that scores.
+            drain: Begins when the stop signal comes.
+            admin: The operators' server and its socket. It is up before this one and after it, so
+                that they can see it start, drain and stop.
+        """
         super().__init__(config)
         self._drain = drain
+        self._admin = admin
+        self._admin_serves: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then listen."""
+        if self._admin is not None:
+            admin, bound = self._admin
+            self._admin_serves = asyncio.create_task(admin.serve(sockets=[bound]))
+            logger.info("listening for operators", extra={"url": url_of(bound)})
         await super().startup(sockets)
         for bound in sockets or ():
             logger.info("listening", extra={"url": url_of(bound)})
@@ -60,3 +89,6 @@ class Server(uvicorn.Server):
         drain = asyncio.ensure_future(self._drain())
         await super().shutdown(sockets)
         await drain
+        if self._admin is not None and self._admin_serves is not None:
+            self._admin[0].should_exit = True
+            await self._admin_serves

@@ -13,8 +13,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt, ValidationError, model_validator
-from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict
+from pydantic import Field, PositiveInt, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, CliSettingsSource, CliSuppress, SettingsConfigDict
 
 from service.errors import InvalidSetting, UnknownSetting
 
@@ -22,6 +22,9 @@ ENV_PREFIX = "ADREL_"
 
 # Kubernetes puts these into every pod of a namespace that has a Service named adrel.
 SERVICE_LINKS = re.compile(r"ADREL_(SERVICE_(HOST|PORT)|PORT_\d+_).*")
+
+KEY_OPTIONS = ("--api-keys", "--api_keys")
+KEY_VARIABLES = ("ADREL_API_KEYS", "ADREL_API_KEYS_FILE")
 
 FinitePositive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -49,6 +52,21 @@ class Settings(BaseSettings):
 
     port: int = Field(default=8000, ge=0, le=65535)
     """TCP port; 0 takes a free one and says which."""
+
+    admin_port: int | None = Field(default=None, ge=0, le=65535)
+    """A second TCP port, for operators: `/metrics`, which is then there alone, and the probes; 0
+    takes a free one. None: all is on one port."""
+
+    admin_host: str = Field(default="127.0.0.1", min_length=1)
+    """Address of the admin port."""
+
+    api_keys_file: Path | None = None
+    """File with the keys of the callers, one a line, # for comments; read again within seconds of a
+    change. With keys every path needs one but the probes."""
+
+    api_keys: CliSuppress[SecretStr | None] = None
+    """Keys with commas between them, besides those of the file. A variable only: options are seen
+    by everyone on the machine."""
 
     provider: Literal["cpu", "cuda"] = "cpu"
     """ONNX Runtime execution provider. The start fails where it is not available."""
@@ -88,6 +106,13 @@ class Settings(BaseSettings):
     max_body_bytes: PositiveInt = 1_048_576
     """Request body ceiling. Also bounds the time that tokenizing one request can take."""
 
+    body_timeout_s: FinitePositive = 10
+    """Time for a request's body to come, counted from its headers; then the answer is 408."""
+
+    max_connections: PositiveInt = 1000
+    """Connections that may be open; more get 503 and are closed. Stay under the limit of open files
+    (`ulimit -n`), and mind that each may hold a body in memory."""
+
     default_timeout_ms: FinitePositive = 10_000
     """Time for a request that names no `timeout_ms`. Auctions should name theirs."""
 
@@ -123,6 +148,7 @@ def load_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
         InvalidSetting: A value that cannot work; names the field.
     """
     _refuse_unknown_variables(environ)
+    _refuse_empty_keys(environ)
     try:
         return Settings(_cli_settings_source=_cli_source(argv))
     except ValidationError as error:
@@ -132,6 +158,11 @@ def load_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
 def _cli_source(argv: Sequence[str]) -> CliSettingsSource[object]:
     for option, value in zip_longest(argv, argv[1:]):
         name, has_value, after = option.partition("=")
+        if name in KEY_OPTIONS:
+            raise InvalidSetting(
+                f"{name}: options are seen by everyone on the machine; "
+                "use --api-keys-file, or the variable ADREL_API_KEYS"
+            )
         # pydantic would take the default: an unset variable in a script must not start another
         # model than the one that was meant.
         if name.startswith("--") and (after if has_value else value) == "":
@@ -148,6 +179,13 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
         if variable.upper().startswith(ENV_PREFIX) and name not in known:
             nearest = difflib.get_close_matches(name, known, n=1)
             raise UnknownSetting(variable, ENV_PREFIX + nearest[0] if nearest else None)
+
+
+def _refuse_empty_keys(environ: Mapping[str, str]) -> None:
+    for variable, value in environ.items():
+        # Elsewhere empty means unset. Here a secret that was lost on the way would open the door.
+        if variable.upper() in KEY_VARIABLES and not value.strip():
+            raise InvalidSetting(f"{variable}: is empty; unset it to serve everybody")
 
 
 def _describe(error: ValidationError) -> str:

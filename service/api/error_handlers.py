@@ -21,8 +21,10 @@ from service.errors import (
     NotReady,
     Overloaded,
     QueueFull,
+    RequestTimeout,
     ServiceError,
     TooManyAds,
+    Unauthorized,
     UnsupportedMediaType,
 )
 
@@ -30,10 +32,12 @@ ForeignBody = Callable[[str, int, str], dict[str, Any] | None]
 ExceptionHandler = Callable[[Request, Exception], Awaitable[Response]]
 
 STATUS_OF: Mapping[type[ServiceError], int] = {
+    Unauthorized: 401,
     InvalidRequest: 422,
     TooManyAds: 422,
     UnsupportedMediaType: 415,
     BodyTooLarge: 413,
+    RequestTimeout: 408,
     ClientGone: 400,
     QueueFull: 429,
     DeadlineUnreachable: 429,
@@ -45,6 +49,8 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
 
 _MEANING = {
     400: "The caller closed the connection before it had its answer.",
+    401: "The service asks for a key, and this is none that it knows.",
+    408: "The body did not come in time.",
     413: "The body is over the limit.",
     415: "The content type is not JSON.",
     422: "A field is wrong or missing; `details` names each.",
@@ -89,11 +95,17 @@ def service_error_response(request: Request, error: ServiceError) -> Response:
 
 
 def error_headers(request: Request, error: ServiceError) -> dict[str, str]:
-    """The caller's request id, and when to come back."""
+    """The caller's request id, and what the error says about the next request."""
     request_id = request.headers.get(REQUEST_ID_HEADER, "")
     headers = {REQUEST_ID_HEADER: request_id} if is_request_id(request_id) else {}
     if isinstance(error, Overloaded):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    elif isinstance(error, RequestTimeout):
+        headers["Connection"] = "close"  # nobody waits for the rest of the body
+    elif isinstance(error, Unauthorized):
+        # RFC 6750, section 3
+        wrong = ', error="invalid_token"' if error.has_key else ""
+        headers["WWW-Authenticate"] = f'Bearer realm="adrel"{wrong}'
     return headers
 
 

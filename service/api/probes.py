@@ -12,6 +12,9 @@ from service.errors import NotReady
 
 router = APIRouter(tags=["operations"])
 
+metrics_router = APIRouter(tags=["operations"])
+"""Apart, since the metrics go to the admin port where there is one."""
+
 
 @router.head("/livez", include_in_schema=False)
 @router.get("/livez")
@@ -30,7 +33,7 @@ async def readyz(request: Request) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@router.get("/metrics", response_class=Response)
+@metrics_router.get("/metrics", response_class=Response)
 async def metrics(request: Request) -> Response:
     """Prometheus exposition."""
     content = generate_latest(state_of(request).metrics.registry)

@@ -43,7 +43,9 @@ class _Body(BaseModel):
 class AdIn(_Body):
     """One ad: `text` as shown, or a `title` with or without a `description`."""
 
-    id: str = Field(min_length=1, max_length=MAX_ID_CHARS, description="Opaque; echoed.")
+    id: str = Field(
+        min_length=1, max_length=MAX_ID_CHARS, description="Opaque; echoed; may repeat."
+    )
     title: str = ""
     description: str = ""
     text: str = ""
@@ -75,6 +77,14 @@ class ScoreRequest(_Body):
         default=None, ge=0, le=1, description="Scores at or above it are marked eligible."
     )
     request_id: RequestId | None = Field(default=None, description="Echoed; made up when absent.")
+
+    @property
+    def n_fields(self) -> int:
+        """Fields that were given, the ads' own included."""
+        # The set behind the property model_fields_set, which takes five times as long.
+        return len(self.__pydantic_fields_set__) + sum(
+            [len(ad.__pydantic_fields_set__) for ad in self.ads]
+        )
 
     def to_domain(self, request_id: str, timeout_s: float) -> ScoreQuery:
         """The request in the product's own terms."""

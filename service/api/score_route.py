@@ -22,7 +22,7 @@ from service.api.json_response import json_response
 from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, ScoreResponse
 from service.api.state import state_of
 from service.domain import AdScore, ScoreAnswer
-from service.errors import InvalidRequest, NotReady, ServiceError, TooManyAds
+from service.errors import InvalidRequest, NotReady, ServiceError
 
 SCORE_ROUTE = "/v1/score"
 SCORE_CALL = (SCORE_ROUTE, "POST")
@@ -70,16 +70,14 @@ async def score(request: Request) -> Response:
     outcome = ServiceError.code
     try:
         _, _, model = state.ready_parts()
-        content = await read_body(request, state.limits.max_body_bytes)
+        content = await read_body(request, state.limits)
         try:
-            body = parse_score_request(content)
+            body = parse_score_request(content, state.limits.max_ads)
         except InvalidRequest:
             if not vllm.is_score_body(content):
                 raise
             outcome, response = await vllm.answer_score_body(request, content, started_s)
             return response
-        if len(body.ads) > state.limits.max_ads:
-            raise TooManyAds(len(body.ads), state.limits.max_ads)
         allowed_s = timeout_s(request, state.limits, body.timeout_ms)
         query = body.to_domain(request_id(request, body.request_id), allowed_s)
         _, answer = await answer_query(request, state, query, started_s)

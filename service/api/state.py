@@ -19,6 +19,7 @@ class RequestLimits:
     """What one request may ask for."""
 
     max_body_bytes: int
+    body_timeout_s: float
     max_ads: int
     default_timeout_s: float
     max_timeout_s: float

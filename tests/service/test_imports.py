@@ -35,6 +35,7 @@ MAY_IMPORT = {
         "service.score_histogram",
     },
     "service/score_histogram.py": set(),
+    "service/connections.py": set(),
     "service/client": {"service.domain", "service.client"},
     "service/api": {
         *FOUNDATION,

@@ -73,3 +73,29 @@ def test_settings_cannot_be_changed_after_the_start() -> None:
 def test_an_empty_option_is_refused_instead_of_ignored(argv: list[str]) -> None:
     with pytest.raises(InvalidSetting, match=r"--(bundle|port): is empty"):
         load_settings(argv, {})
+
+
+@pytest.mark.parametrize("name", ["ADREL_API_KEYS", "adrel_api_keys_file"])
+def test_an_empty_variable_for_keys_stops_the_start_instead_of_opening_the_door(name: str) -> None:
+    with pytest.raises(InvalidSetting, match=f"{name}: is empty"):
+        load_settings([], {name: " "})
+
+
+@pytest.mark.parametrize("argv", [["--api-keys", "secret"], ["--api_keys=secret"]])
+def test_keys_are_no_option_and_are_not_shown(argv: list[str]) -> None:
+    with pytest.raises(InvalidSetting, match="seen by everyone on the machine") as told:
+        load_settings(argv, {})
+    assert "secret" not in str(told.value)
+
+
+def test_keys_from_the_environment_are_not_shown_with_the_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ADREL_API_KEYS", "secret")
+    settings = load_settings([], {})
+    assert settings.api_keys is not None
+    assert settings.api_keys.get_secret_value() == "secret"
+    assert "secret" not in f"{settings!r} {settings}"
+    with pytest.raises(InvalidSetting) as told:
+        load_settings(["--default-timeout-ms", "90000"], {})
+    assert "secret" not in str(told.value)

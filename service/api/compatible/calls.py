@@ -96,7 +96,7 @@ async def read_fields(call: Call) -> dict[str, Any]:
         InvalidRequest: Not a JSON object.
     """
     call.state.ready_parts()
-    return parse_fields(await read_body(call.request, call.state.limits.max_body_bytes))
+    return parse_fields(await read_body(call.request, call.state.limits))
 
 
 def parse_fields(content: bytes) -> dict[str, Any]:

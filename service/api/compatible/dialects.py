@@ -16,8 +16,10 @@ from service.errors import (
     InferenceFailed,
     InvalidRequest,
     NotReady,
+    RequestTimeout,
     ServiceError,
     TooManyAds,
+    Unauthorized,
     UnsupportedMediaType,
 )
 
@@ -80,11 +82,21 @@ class TeiError(BaseModel):
     error_type: Literal["Unhealthy", "Backend", "Overloaded", "Validation", "Empty"]
 
 
+_FAULTS_OF_THE_CALLER = (
+    InvalidRequest,
+    TooManyAds,
+    BodyTooLarge,
+    RequestTimeout,
+    Unauthorized,
+    UnsupportedMediaType,
+)
+
+
 def _tei_body(_: int, error: ServiceError) -> dict[str, Any]:
     kind = "Overloaded"  # refused at the door, or its time ran out: both mean come back later
     if isinstance(error, NothingToScore):
         kind = "Empty"
-    elif isinstance(error, (InvalidRequest, TooManyAds, BodyTooLarge, UnsupportedMediaType)):
+    elif isinstance(error, _FAULTS_OF_THE_CALLER):
         kind = "Validation"
     elif isinstance(error, NotReady):
         kind = "Unhealthy"

@@ -162,7 +162,7 @@ async def _answer(call: Call, model: str, version: str | None) -> Response:
     request = call.request
     identity = _identity(call.state, model, version)
     # Triton's client declares no content type, and with binary data it is not JSON alone.
-    content = await read_body(request, call.state.limits.max_body_bytes, any_type=True)
+    content = await read_body(request, call.state.limits, any_type=True)
     head, binary = split_body(content, request.headers.get(HEADER))
     body = validated(InferRequest, parse_fields(head))
     texts = input_texts(body.inputs, binary)

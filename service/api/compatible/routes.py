@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastapi import Request, Response
 from pydantic import BaseModel
 
 from service.api.compatible import cohere_jina, open_inference, rerank, tei, vllm
@@ -15,7 +16,8 @@ from service.api.compatible.dialects import (
     Dialect,
 )
 from service.api.compatible.open_inference_bodies import InferRequest
-from service.errors import InvalidRequest
+from service.api.error_handlers import service_error_response
+from service.errors import InvalidRequest, ServiceError
 
 ROUTERS = (
     rerank.router,
@@ -51,6 +53,7 @@ _DIALECTS: tuple[tuple[str, Dialect], ...] = (
     (cohere_jina.V1_ROUTE, COHERE_JINA),
     (rerank.RERANK_ROUTE, TEI),
     (tei.PREDICT_ROUTE, TEI),
+    ("/info", TEI),
     (vllm.SCORE_ROUTE, OPENAI),
     ("/v2", OPEN_INFERENCE),
 )
@@ -67,7 +70,28 @@ def routing_error(path: str, status: int, message: str) -> dict[str, Any] | None
     Returns:
         None where the path is nobody's but ours.
     """
+    dialect = _dialect_of(path)
+    return dialect.body(status, InvalidRequest(message, [])) if dialect is not None else None
+
+
+def refusal(request: Request, error: ServiceError) -> Response:
+    """The answer for an error that comes before any route, as the path's clients parse it."""
+    dialect = _dialect_of(request.url.path)
+    if dialect is None:
+        return service_error_response(request, error)
+    return dialect.error_response(request, error)
+
+
+def counted_route(path: str) -> str | None:
+    """The label `route` under which requests for a path are counted; None where they are not."""
+    if path in COUNTED_ROUTES:
+        return path
+    is_infer = path.startswith("/v2/models/") and path.endswith("/infer")
+    return open_inference.INFER_ROUTE if is_infer else None
+
+
+def _dialect_of(path: str) -> Dialect | None:
     for beginning, dialect in _DIALECTS:
         if path == beginning or path.startswith(f"{beginning}/"):
-            return dialect.body(status, InvalidRequest(message, []))
+            return dialect
     return None

@@ -29,7 +29,7 @@ class Caller:
 
     def __init__(self) -> None:
         self.bench = Bench()
-        limits = RequestLimits(10_000, 8, default_timeout_s=1.0, max_timeout_s=60.0)
+        limits = RequestLimits(10_000, 10.0, 8, default_timeout_s=1.0, max_timeout_s=60.0)
         metrics = Metrics(CollectorRegistry(), [], [])
         self.state = ServiceState(metrics, limits, self.bench.clock, self.bench.scorer, {"n": "m"})
         self.left = asyncio.Event()

@@ -1,0 +1,25 @@
+"""The operators' port: metrics and probes, apart from what callers reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, FastAPI
+
+from service.api import error_handlers, probes
+from service.api.state import ServiceState
+
+
+def create_admin_app(state: ServiceState, routers: Sequence[APIRouter] = ()) -> FastAPI:
+    """The application of the admin port.
+
+    Args:
+        state: The service's; shared with the application that scores.
+        routers: What else operators may do there.
+    """
+    app = FastAPI(title="adrel admin", openapi_url=None, redirect_slashes=False)
+    app.state.service = state
+    for router in (probes.router, probes.metrics_router, *routers):
+        app.include_router(router)
+    error_handlers.install(app)
+    return app

@@ -1,0 +1,59 @@
+"""What the servers run: the applications, behind doors where the service asks for keys."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request, Response
+from starlette.types import ASGIApp
+
+from service.api import error_handlers, score_route
+from service.api.compatible import routes as compatible
+from service.api.front import Front
+from service.api.key_guard import KeyGuard
+from service.api.keys import ApiKeys
+from service.errors import Unauthorized
+
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"})
+"""Asked for without a key: what orchestrators and balancers probe."""
+
+ADMIN_OPEN_PATHS = frozenset({"/livez", "/readyz", "/metrics"})
+"""Likewise on the admin port, which scrapers reach and callers do not."""
+
+
+def public_door(app: FastAPI, keys: ApiKeys | None) -> ASGIApp:
+    """The short way to the scores, for who has a key.
+
+    Args:
+        app: The application.
+        keys: Of the callers; None where everybody is served.
+    """
+    if keys is None:
+        return Front(app)
+    metrics = app.state.service.metrics
+
+    def refuse(request: Request, error: Unauthorized) -> Response:
+        metrics.request_unauthorized(_counted_route(request.url.path), error.has_key)
+        return compatible.refusal(request, error)
+
+    return KeyGuard(Front(app), keys, OPEN_PATHS, refuse)
+
+
+def admin_door(app: FastAPI, keys: ApiKeys | None) -> ASGIApp:
+    """The operators' application; what is more than a look needs a key there too.
+
+    Args:
+        app: What `create_admin_app` gave.
+        keys: As above.
+    """
+    if keys is None:
+        return app
+    metrics = app.state.service.metrics
+
+    def refuse(request: Request, error: Unauthorized) -> Response:
+        metrics.request_unauthorized(None, error.has_key)
+        return error_handlers.service_error_response(request, error)
+
+    return KeyGuard(app, keys, ADMIN_OPEN_PATHS, refuse)
+
+
+def _counted_route(path: str) -> str | None:
+    return path if path == score_route.SCORE_ROUTE else compatible.counted_route(path)

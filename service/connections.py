@@ -1,0 +1,214 @@
+"""Connections whose peers are idle, slow or greedy, ended in time.
+
+uvicorn's parser protocol bounds neither the time nor the bytes of a request's head, nor the time
+before the first one, nor what is sent after an early answer, nor how long a peer may leave an
+answer unread. Each would let one machine hold connections, and what they keep in memory, for ever.
+The time for a body whose answer depends on it is in `api/body.py`, which can say so to the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import ClassVar, Literal
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+CutReason = Literal["limit", "slow", "head_too_large", "pipelined"]
+"""Why a connection is ended by us; the metrics count each."""
+
+# More than the cookies and traces of any proxy; other servers allow 8 to 64 KiB.
+MAX_HEAD_BYTES = 65_536
+# Fed to the parser at once, so that no single read can bring much more than the limit.
+SLICE_BYTES = 16_384
+
+# Requests that were sent before the answer to the one before; callers of a service seldom do.
+MAX_PIPELINED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What peers may take of the service without asking it anything.
+
+    Attributes:
+        max_connections: Open at once; more are turned away.
+        owed_s: Time for the rest of a head that has begun, for the rest of a body that is already
+            answered, and for an answer to be taken.
+        on_cut: Hears why a connection is ended by us.
+    """
+
+    max_connections: int
+    on_cut: Callable[[CutReason], None]
+    owed_s: float = 10
+
+
+class Phase(Enum):
+    """What the next byte of a peer belongs to."""
+
+    BETWEEN = auto()
+    HEAD = auto()
+    BODY = auto()
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection; see `guarded` for how it gets its limits."""
+
+    limits: ClassVar[ConnectionLimits]
+
+    _phase = Phase.BETWEEN
+    _head_bytes = 0
+    _owed: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+        """Take the connection, or turn it away; an idle one ends like any other."""
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.max_connections:
+            message = f"the limit is {self.limits.max_connections} connections"
+            self._turn_away("limit", 503, "too_many_connections", message)
+            return
+        self._wait_idly()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timers."""
+        self._settle()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, in slices, as long as it keeps to the limits."""
+        if len(data) <= SLICE_BYTES:
+            self._feed(data)
+            return
+        for start in range(0, len(data), SLICE_BYTES):
+            if self.transport.is_closing():
+                break
+            self._feed(data[start : start + SLICE_BYTES])
+
+    def on_message_begin(self) -> None:
+        """Begin to count the head."""
+        super().on_message_begin()
+        self._phase, self._head_bytes = Phase.HEAD, 0
+        self._settle()
+
+    def on_headers_complete(self) -> None:
+        """Start the request, unless too many wait in line."""
+        self._phase = Phase.BODY
+        self._settle()
+        super().on_headers_complete()
+        if len(self.pipeline) > MAX_PIPELINED and not self.transport.is_closing():
+            self._cut("pipelined")
+
+    def on_message_complete(self) -> None:
+        """The peer owes nothing more."""
+        self._phase = Phase.BETWEEN
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The answer is written; see that it is taken, and that what was asked comes to an end."""
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        """The peer does not read."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """The peer reads again."""
+        super().resume_writing()
+        self._settle()
+        self._watch()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End an idle connection, with the answers that its peer never took."""
+        super().timeout_keep_alive_handler()
+        self._watch()
+
+    def _feed(self, data: bytes) -> None:
+        was_in_head = self._phase is Phase.HEAD
+        super().data_received(data)
+        if was_in_head and self._phase is Phase.HEAD:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                message = f"the request's head is over {MAX_HEAD_BYTES} bytes"
+                self._turn_away("head_too_large", 431, "head_too_large", message)
+                return
+        self._watch()
+
+    @property
+    def _answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _peer_owes(self) -> bool:
+        """The rest of a head or of a body that nobody waits for, or to read its answers."""
+        return (
+            self._phase is Phase.HEAD
+            or (self._phase is Phase.BODY and self._answered)
+            or self.flow.write_paused
+            or (self.transport.is_closing() and self.transport.get_write_buffer_size() > 0)
+        )
+
+    def _watch(self) -> None:
+        if self._peer_owes():
+            if self._owed is None:
+                self._owed = self.loop.call_later(self.limits.owed_s, self._out_of_time)
+            return
+        self._settle()
+        idle = self._phase is Phase.BETWEEN and self._answered and not self.transport.is_closing()
+        if idle and self.timeout_keep_alive_task is None:
+            # Bytes that began no request have stopped uvicorn's timer.
+            self._wait_idly()
+
+    def _wait_idly(self) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def _settle(self) -> None:
+        if self._owed is not None:
+            self._owed.cancel()
+            self._owed = None
+
+    def _out_of_time(self) -> None:
+        self._owed = None
+        if self._phase is Phase.HEAD and not self._answered and not self.flow.write_paused:
+            self._watch()  # we may not be reading it before its predecessor is answered
+        elif self._phase is Phase.HEAD and not self.transport.is_closing():
+            message = f"the request's head was not complete after {self.limits.owed_s:g} s"
+            self._turn_away("slow", 408, "request_timeout", message)
+        elif self._peer_owes():
+            self._cut("slow")
+
+    def _turn_away(self, reason: CutReason, status: int, code: str, message: str) -> None:
+        """Say why, and end the connection; where another answer is due, without a word."""
+        if self._answered:
+            body = orjson.dumps({"error": {"code": code, "message": message, "details": []}})
+            head = (
+                f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\n"
+                f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+                "connection: close\r\n\r\n"
+            )
+            self.transport.write(head.encode() + body)
+            self.transport.close()
+            self.limits.on_cut(reason)
+            self._watch()
+        else:
+            self._cut(reason)
+
+    def _cut(self, reason: CutReason) -> None:
+        self.transport.abort()
+        self.limits.on_cut(reason)
+
+
+def guarded(limits: ConnectionLimits) -> type[GuardedProtocol]:
+    """The protocol with its limits; uvicorn makes one for each connection."""
+
+    class Guarded(GuardedProtocol):
+        pass
+
+    Guarded.limits = limits
+    return Guarded

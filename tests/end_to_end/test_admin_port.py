@@ -1,0 +1,65 @@
+"""The operators' port of a running service."""
+
+from __future__ import annotations
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+
+from tests.end_to_end.running_service import RunningService, running
+from tests.end_to_end.test_serving import ads, long_ads
+
+DEADLINE_S = 30
+
+
+def admin_url(service: RunningService) -> str:
+    (entry,) = [entry for entry in service.log if entry["message"] == "listening for operators"]
+    return str(entry["url"])
+
+
+def test_metrics_are_on_the_admin_port_alone_and_probes_on_both(tiny_bundle_int8: Path) -> None:
+    keys = {"ADREL_API_KEYS": "some-key-0123456789"}
+    with (
+        running(tiny_bundle_int8, "--admin-port", "0", **keys) as service,
+        httpx.Client(base_url=admin_url(service)) as admin,
+    ):
+        key = {"X-API-Key": keys["ADREL_API_KEYS"]}
+        assert admin.base_url.host == "127.0.0.1"
+        assert service.score({"query": "red", "ads": ads("shoe")}, headers=key).status_code == 200
+        assert service.client.get("/metrics", headers=key).status_code == 404
+        metrics = admin.get("/metrics")
+        assert metrics.status_code == 200
+        assert 'adrel_requests_total{outcome="ok",route="/v1/score"} 1.0' in metrics.text
+        for client in (admin, service.client):
+            assert client.get("/livez").json() == {"status": "live"}
+            assert client.get("/readyz").json() == {"status": "ready"}
+        assert admin.get("/v1/model").json()["error"]["code"] == "unauthorized"
+        assert admin.get("/v1/model", headers=key).status_code == 200
+        assert admin.post("/v1/score", json={}, headers=key).json()["error"]["code"] == "not_found"
+
+
+def test_it_stays_while_the_service_drains_and_goes_with_it(tiny_bundle_int8: Path) -> None:
+    with (
+        running(tiny_bundle_int8, "--admin-port", "0", "--workers", "1") as stopping,
+        ThreadPoolExecutor(1) as executor,
+        httpx.Client(base_url=admin_url(stopping)) as admin,
+    ):
+        answer = executor.submit(stopping.score, {"query": "red", "ads": long_ads(512)})
+        stop_s = time.monotonic() + DEADLINE_S
+        while "adrel_queue_pairs 0.0" in admin.get("/metrics").text:
+            assert time.monotonic() < stop_s
+            assert not answer.done(), "the answer came before the signal"
+        stopping.process.send_signal(signal.SIGTERM)
+        while admin.get("/readyz").status_code == 200:
+            assert time.monotonic() < stop_s
+            assert not answer.done(), "the drain was over before it was seen"
+        assert admin.get("/readyz").json()["error"]["message"] == (
+            "not ready: draining before a stop"
+        )
+        assert admin.get("/livez").status_code == 200
+        assert answer.result().status_code == 200
+        assert stopping.process.wait(timeout=DEADLINE_S) == 0
+        assert not [entry for entry in stopping.log if entry["level"] == "error"]

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import hmac
+import logging
+from pathlib import Path
+
+import pytest
+
+from service.api.keys import MAX_FILE_BYTES, ApiKeys, load_keys
+from service.errors import InvalidSetting
+
+FIRST, SECOND, THIRD = "first-key-0123456789", "second.key~0123456789+/", "third_key-0123456789=="
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "keys"
+    file.write_text(f"# since May\n{FIRST}\n\n  {SECOND}  \r\n#{THIRD}\n", encoding="utf-8")
+    return file
+
+
+def test_every_line_of_the_file_is_a_key_but_comments_and_blanks(file: Path) -> None:
+    keys = ApiKeys(None, file)
+    assert keys.n_keys == 2
+    assert keys.holds(FIRST.encode())
+    assert keys.holds(SECOND.encode())
+    for other in ("", THIRD, f"#{THIRD}", "# since May", FIRST[:-1], FIRST + "0", FIRST.upper()):
+        assert not keys.holds(other.encode())
+
+
+def test_listed_keys_hold_besides_those_of_the_file(file: Path) -> None:
+    keys = ApiKeys(f" {THIRD},{FIRST} ,", file)
+    assert all(keys.holds(key.encode()) for key in (FIRST, SECOND, THIRD))
+    assert not keys.holds(f"{THIRD},{FIRST}".encode())
+
+
+def test_without_a_list_and_a_file_there_are_no_keys_at_all(file: Path) -> None:
+    assert load_keys(None, None) is None
+    assert load_keys(FIRST, None) is not None
+    assert load_keys(None, file) is not None
+
+
+@pytest.mark.parametrize("key", ["secret-too-short", "secret key with blanks", "secret-clé-123456",
+                                 "secret" * 100, "secret,secret,secret"])  # fmt: skip
+@pytest.mark.parametrize("content", ["{key}\n", "# all good\n" + FIRST + "\n{key}"])
+def test_what_is_no_key_is_refused_by_its_line_and_never_shown(
+    tmp_path: Path, key: str, content: str
+) -> None:
+    file = tmp_path / "keys"
+    file.write_text(content.format(key=key[:-1] if key == "secret-too-short" else key))
+    with pytest.raises(InvalidSetting, match=r"api_keys_file: .*keys: line [13] is no key") as told:
+        ApiKeys(None, file)
+    assert "secret" not in str(told.value)
+
+
+def test_a_list_without_a_key_is_refused_and_a_bad_key_by_its_place() -> None:
+    with pytest.raises(InvalidSetting, match="api_keys: has no key"):
+        ApiKeys(" , ", None)
+    with pytest.raises(InvalidSetting, match="api_keys: key 2 is no key") as told:
+        ApiKeys(f"{FIRST},secret", None)
+    assert "secret" not in str(told.value)
+
+
+def test_a_file_that_cannot_be_used_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=r"cannot read .*absent: No such file"):
+        ApiKeys(None, tmp_path / "absent")
+    with pytest.raises(InvalidSetting, match=r"cannot read .*: Is a directory"):
+        ApiKeys(None, tmp_path)
+    empty, large = tmp_path / "empty", tmp_path / "large"
+    empty.write_text("# nothing yet\n")
+    with pytest.raises(InvalidSetting, match="empty: has no key"):
+        ApiKeys(None, empty)
+    large.write_text("#" * (MAX_FILE_BYTES + 1))
+    with pytest.raises(InvalidSetting, match="large is over 1048576 bytes"):
+        ApiKeys(None, large)
+
+
+def test_a_change_of_the_file_takes_the_old_keys_and_brings_the_new(file: Path) -> None:
+    keys = ApiKeys(THIRD, file)
+    keys.follow_file()
+    assert keys.holds(FIRST.encode())
+    file.write_text(f"{SECOND}\n")
+    keys.follow_file()
+    assert not keys.holds(FIRST.encode())
+    assert keys.holds(SECOND.encode())
+    assert keys.holds(THIRD.encode())
+
+
+def test_a_file_put_in_the_place_of_the_old_one_is_a_change(file: Path) -> None:
+    keys = ApiKeys(None, file)
+    other = file.with_name("other")
+    other.write_text(f"{THIRD}\n")
+    other.replace(file)
+    keys.follow_file()
+    assert keys.holds(THIRD.encode())
+    assert keys.n_keys == 1
+
+
+def test_a_file_that_goes_bad_leaves_the_keys_and_is_told_of_once_without_them(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = ApiKeys(None, file)
+    with caplog.at_level(logging.INFO):
+        file.write_text("secret\n")
+        keys.follow_file()
+        keys.follow_file()
+        file.unlink()
+        keys.follow_file()
+    assert keys.holds(FIRST.encode())
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert "line 1 is no key" in vars(record)["reason"]
+    assert "secret" not in str(vars(record))
+    file.write_text(f"{THIRD}\n")
+    keys.follow_file()
+    assert not keys.holds(FIRST.encode())
+    assert keys.holds(THIRD.encode())
+
+
+def test_every_key_is_compared_whichever_is_right(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, compared = ApiKeys(THIRD, file), []
+    compare = hmac.compare_digest
+
+    def counted(known: bytes, shown: bytes) -> bool:
+        compared.append(known)
+        return compare(known, shown)
+
+    monkeypatch.setattr(hmac, "compare_digest", counted)
+    assert keys.holds(THIRD.encode())
+    assert len(compared) == 3
+    assert not any(FIRST.encode() in known for known in compared)
+
+
+@pytest.mark.anyio
+async def test_following_ends_at_once_where_there_is_no_file() -> None:
+    await ApiKeys(FIRST, None).keep_following()

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, cast, get_args
+
+import pytest
+import uvicorn
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from service.connections import (
+    MAX_HEAD_BYTES,
+    MAX_PIPELINED,
+    ConnectionLimits,
+    CutReason,
+    GuardedProtocol,
+    guarded,
+)
+from service.metrics import CUT_REASONS
+from tests.fakes import FakeClock, FakeTimer
+
+IDLE_S, OWED_S = 75, 10
+GET = b"GET /livez HTTP/1.1\r\nHost: adrel\r\n\r\n"
+POST_HEAD = b"POST /v1/score HTTP/1.1\r\nHost: adrel\r\nContent-Length: 100\r\n\r\n"
+
+
+@dataclass
+class FakeTransport:
+    """A socket that keeps what is written, or lets it lie unread."""
+
+    written: bytes = b""
+    unread_bytes: int = 0
+    closing: bool = False
+    aborted: bool = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closing = True
+
+    def abort(self) -> None:
+        self.closing = self.aborted = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread_bytes
+
+    def get_extra_info(self, _: str) -> None:
+        return None
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+@dataclass
+class FakeLoop:
+    """Runs what is asked for when told to."""
+
+    clock: FakeClock
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> FakeTimer:
+        return self.clock.call_at(self.clock.now_s() + delay_s, callback)
+
+    def create_task(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self.tasks.append(task)
+        return task
+
+
+class Connection:
+    """A protocol between a fake socket and an application that answers when it may."""
+
+    def __init__(self, max_connections: int = 10, n_others: int = 0) -> None:
+        self.clock, self.transport = FakeClock(), FakeTransport()
+        self.loop, self.cut, self.may_answer = FakeLoop(self.clock), list[str](), asyncio.Event()
+        self.may_answer.set()
+        state = ServerState()
+        state.connections = {cast(Any, object()) for _ in range(n_others)}
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await self.may_answer.wait()
+            await Response("live")(scope, receive, send)
+
+        protocol = guarded(ConnectionLimits(max_connections, self.cut.append, OWED_S))
+        config = uvicorn.Config(
+            app, http=protocol, ws="none", log_config=None, timeout_keep_alive=IDLE_S
+        )
+        self.protocol: GuardedProtocol = protocol(config, state, {}, cast(Any, self.loop))
+        self.protocol.connection_made(cast(Any, self.transport))
+
+    async def send(self, data: bytes) -> None:
+        if not self.transport.closing:
+            self.protocol.data_received(data)
+            await self.settled()
+
+    async def settled(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def end(self) -> None:
+        self.protocol.connection_lost(None)
+        self.may_answer.set()
+        await asyncio.gather(*self.loop.tasks)
+        assert not [timer for timer in self.clock.timers if not timer.cancelled]
+
+    @property
+    def n_answers(self) -> int:
+        return self.transport.written.count(b"HTTP/1.1 200 OK")
+
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_request_is_answered_and_the_connection_kept_for_the_idle_time() -> None:
+    connection = Connection()
+    for n_asked in (1, 2, 3):
+        await connection.send(GET)
+        assert connection.n_answers == n_asked
+        connection.clock.advance(IDLE_S - 1)
+        assert not connection.transport.closing
+    connection.clock.advance(1)
+    assert (connection.transport.closing, connection.cut) == (True, [])
+    await connection.end()
+
+
+async def test_a_connection_that_never_asks_ends_like_an_idle_one() -> None:
+    connection = Connection()
+    connection.clock.advance(IDLE_S - 1)
+    assert not connection.transport.is_closing()
+    connection.clock.advance(1)
+    assert connection.transport.is_closing()
+    await connection.end()
+
+
+async def test_line_breaks_between_requests_do_not_stop_the_idle_time_for_good() -> None:
+    connection = Connection()
+    await connection.send(GET)
+    await connection.send(b"\r\n")
+    connection.clock.advance(IDLE_S)
+    assert connection.transport.closing
+    await connection.end()
+
+
+async def test_a_head_in_dribbles_gets_408_when_its_time_is_over() -> None:
+    connection = Connection()
+    for byte in b"GET /livez HT":
+        await connection.send(bytes([byte]))
+        connection.clock.advance(OWED_S / 13)
+    assert connection.transport.written.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert b'"code":"request_timeout"' in connection.transport.written
+    assert (connection.transport.closing, connection.cut) == (True, ["slow"])
+    await connection.end()
+
+
+async def test_a_head_in_pieces_that_is_whole_in_time_is_a_request() -> None:
+    connection = Connection()
+    for _ in range(3):
+        await connection.send(GET[:9])
+        connection.clock.advance(OWED_S - 1)
+        await connection.send(GET[9:])
+        connection.clock.advance(OWED_S - 1)
+    assert (connection.n_answers, connection.cut) == (3, [])
+    await connection.end()
+
+
+@pytest.mark.parametrize("piece_bytes", [1000, 100_000])
+async def test_a_head_over_the_limit_gets_431_at_the_limit(piece_bytes: int) -> None:
+    connection = Connection()
+    await connection.send(b"GET /livez HTTP/1.1\r\nX-Long: ")
+    for _ in range(0, MAX_HEAD_BYTES + piece_bytes, piece_bytes):
+        await connection.send(b"a" * piece_bytes)
+    assert connection.transport.written.startswith(b"HTTP/1.1 431 Request Header Fields Too Large")
+    assert (connection.transport.closing, connection.cut) == (True, ["head_too_large"])
+    assert connection.n_answers == 0
+    await connection.end()
+
+
+async def test_a_body_as_large_as_you_like_is_no_head() -> None:
+    connection = Connection()
+    await connection.send(POST_HEAD.replace(b"100", b"1000000") + b"a" * 1_000_000 + GET)
+    assert (connection.n_answers, connection.cut) == (2, [])
+    await connection.end()
+
+
+async def test_the_rest_of_a_body_that_was_answered_early_must_come_in_time() -> None:
+    connection = Connection()
+    await connection.send(POST_HEAD)
+    assert connection.n_answers == 1
+    for _ in range(10):
+        await connection.send(b"a")
+        connection.clock.advance(OWED_S / 10)
+    assert (connection.transport.aborted, connection.cut) == (True, ["slow"])
+    await connection.end()
+
+
+async def test_the_connection_lives_on_where_the_rest_of_the_body_comes() -> None:
+    connection = Connection()
+    await connection.send(POST_HEAD)
+    connection.clock.advance(OWED_S - 1)
+    await connection.send(b"a" * 100)
+    connection.clock.advance(IDLE_S - 1)
+    assert not connection.transport.closing
+    await connection.send(GET)
+    assert connection.n_answers == 2
+    await connection.end()
+
+
+async def test_a_body_whose_answer_waits_for_it_is_the_applications_to_bound() -> None:
+    connection = Connection()
+    connection.may_answer.clear()
+    await connection.send(POST_HEAD)
+    connection.clock.advance(10 * OWED_S)
+    assert not connection.transport.closing
+    await connection.end()
+
+
+async def test_an_answer_that_nobody_reads_is_given_up() -> None:
+    connection = Connection()
+    connection.may_answer.clear()
+    await connection.send(GET)
+    connection.protocol.pause_writing()  # an earlier answer fills the buffers
+    connection.clock.advance(OWED_S)
+    assert (connection.transport.aborted, connection.cut) == (True, ["slow"])
+    await connection.end()
+
+
+async def test_a_reader_that_goes_on_in_time_is_left_alone() -> None:
+    connection = Connection()
+    for _ in range(3):
+        connection.protocol.pause_writing()
+        connection.clock.advance(OWED_S - 1)
+        connection.protocol.resume_writing()
+    assert not connection.transport.closing
+    await connection.end()
+
+
+@pytest.mark.parametrize("asks_to_close", [True, False])
+async def test_a_last_answer_that_is_never_taken_does_not_keep_the_connection(
+    asks_to_close: bool,
+) -> None:
+    connection = Connection()
+    connection.transport.unread_bytes = 100
+    await connection.send(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+                          if asks_to_close else GET)  # fmt: skip
+    if not asks_to_close:
+        connection.clock.advance(IDLE_S)
+    assert (connection.transport.closing, connection.transport.aborted) == (True, False)
+    connection.clock.advance(OWED_S)
+    assert (connection.transport.aborted, connection.cut) == (True, ["slow"])
+    await connection.end()
+
+
+async def test_a_connection_too_many_is_turned_away_with_503() -> None:
+    connection = Connection(max_connections=3, n_others=3)
+    assert connection.transport.written.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert b'"code":"too_many_connections"' in connection.transport.written
+    assert (connection.transport.closing, connection.cut) == (True, ["limit"])
+    await connection.end()
+    assert not Connection(max_connections=3, n_others=2).transport.closing
+
+
+async def test_requests_in_line_are_answered_in_turn_up_to_a_limit() -> None:
+    connection = Connection()
+    await connection.send(GET * (MAX_PIPELINED + 1))
+    assert (connection.n_answers, connection.cut) == (MAX_PIPELINED + 1, [])
+    await connection.end()
+    greedy = Connection()
+    await greedy.send(GET * 3000)
+    assert (greedy.transport.aborted, greedy.cut) == (True, ["pipelined"])
+    await greedy.end()
+
+
+async def test_a_head_behind_a_request_that_is_being_answered_has_time_until_then() -> None:
+    connection = Connection()
+    connection.may_answer.clear()
+    await connection.send(GET + GET[:9])
+    connection.clock.advance(3 * OWED_S)
+    assert not connection.transport.closing
+    connection.may_answer.set()
+    await connection.settled()
+    connection.clock.advance(OWED_S)
+    assert connection.cut == ["slow"]
+    assert connection.n_answers == 1
+    await connection.end()
+
+
+async def test_the_metrics_count_every_reason() -> None:
+    assert set(get_args(CutReason)) == set(CUT_REASONS)
