@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 MAX_MESSAGE_CHARS = 500  # names that a caller makes up may be of any length
+MAX_QUOTED_CHARS = 100
 
 
 class ServiceError(Exception):
@@ -57,8 +58,8 @@ class ServiceError(Exception):
         super().__init__(self.message)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}..."
+def _cut(text: str, limit_chars: int = MAX_MESSAGE_CHARS) -> str:
+    return text if len(text) <= limit_chars else f"{text[:limit_chars]}..."
 
 
 class Unauthorized(ServiceError):
@@ -91,7 +92,7 @@ class UnsupportedMediaType(ServiceError):
     code = "unsupported_media_type"
 
     def __init__(self, content_type: str) -> None:
-        shown = content_type or "none"
+        shown = _cut(content_type, MAX_QUOTED_CHARS) or "none"
         super().__init__(f"content type must be application/json, got {shown}")
 
 

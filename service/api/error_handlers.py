@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from service.api.json_response import json_response
 from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, is_request_id
 from service.errors import (
+    MAX_QUOTED_CHARS,
     BodyTooLarge,
     ClientGone,
     DeadlineExceeded,
@@ -123,7 +124,7 @@ def _on_http_exception(foreign_body: ForeignBody) -> ExceptionHandler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101  # registered for it alone
         path, status = request.url.path, error.status_code
-        message = f"{request.method} {path}: {error.detail}; see /docs"
+        message = f"{request.method} {path[:MAX_QUOTED_CHARS]}: {error.detail}; see /docs"
         foreign = foreign_body(path, status, message)
         if foreign is not None:
             return json_response(foreign, status, dict(error.headers or {}))

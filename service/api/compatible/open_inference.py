@@ -36,7 +36,7 @@ from service.api.compatible.tensors import HEADER, input_texts, output_body, spl
 from service.api.json_response import json_response
 from service.api.schemas import REQUEST_ID_HEADER, is_request_id
 from service.api.state import ServiceState, state_of
-from service.errors import NotReady, ServiceError
+from service.errors import MAX_QUOTED_CHARS, NotReady, ServiceError
 
 INFER_ROUTE = "/v2/models/{model}/infer"
 
@@ -154,7 +154,9 @@ async def infer(request: Request, model: str, version: str | None = None) -> Res
 @router.api_route("/v2/models/{rest:path}", methods=METHODS, include_in_schema=False)
 async def no_such_route(request: Request) -> Response:
     """404 in the protocol's own shape."""
-    error = UnknownModel(f"{request.method} {request.url.path}: not there; see /docs")
+    error = UnknownModel(
+        f"{request.method} {request.url.path[:MAX_QUOTED_CHARS]}: not there; see /docs"
+    )
     return OPEN_INFERENCE.error_response(request, error)
 
 
