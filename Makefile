@@ -1,4 +1,4 @@
-# Five commands; each works on a fresh clone with nothing but Python 3.11 and make.
+# Six commands; each works on a fresh clone with nothing but Python 3.11 and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PORT ?= 8000
 BUNDLE ?= bundles/default
@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/pip install --constraint requirements.lock
 
-.PHONY: serve test export bench clean
+.PHONY: serve test export bench audit clean
 
 serve: $(VENV)/.export $(BUNDLE)/manifest.json  ## serve the default model on 127.0.0.1:$(PORT)
 	$(BIN)/python -m service --bundle $(BUNDLE) --host 127.0.0.1 --port $(PORT)
@@ -22,8 +22,11 @@ export: $(BUNDLE)/manifest.json  ## build the default bundle if it is absent
 bench: $(VENV)/.export $(BUNDLE)/manifest.json  ## speed and batch spread of the default bundle
 	$(BIN)/python deploy/benchmarks/bench_bundle.py --bundle $(BUNDLE)
 
+audit:  ## known vulnerabilities of the locked versions
+	AUDIT_REQUIRED=1 PYTHON=$(PYTHON) .ci/audit
+
 clean:  ## remove everything that these commands made
-	rm -rf $(VENV) bundles build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-audit bundles build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BUNDLE)/manifest.json: | $(VENV)/.export
 	$(BIN)/python -m model_export export --precision int8 --out $(BUNDLE)
