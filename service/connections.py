@@ -89,7 +89,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._feed(data[start : start + SLICE_BYTES])
 
     def on_message_begin(self) -> None:
-        """Begin to count the head."""
+        """Begin to count the head, and its time."""
         super().on_message_begin()
         self._phase, self._head_bytes = Phase.HEAD, 0
         self._settle()
@@ -97,7 +97,6 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the request, unless too many wait in line."""
         self._phase = Phase.BODY
-        self._settle()
         super().on_headers_complete()
         if len(self.pipeline) > MAX_PIPELINED and not self.transport.is_closing():
             self._cut("pipelined")
@@ -120,7 +119,6 @@ class GuardedProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """The peer reads again."""
         super().resume_writing()
-        self._settle()
         self._watch()
 
     def timeout_keep_alive_handler(self) -> None:

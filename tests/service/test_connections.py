@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 
@@ -118,11 +118,29 @@ class Connection:
         return self.transport.written.count(b"HTTP/1.1 200 OK")
 
 
+Connect = Callable[..., Connection]
+
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_request_is_answered_and_the_connection_kept_for_the_idle_time() -> None:
-    connection = Connection()
+@pytest.fixture
+async def connect() -> AsyncIterator[Connect]:
+    """Makes connections that end with the test."""
+    made: list[Connection] = []
+
+    def make(**options: int) -> Connection:
+        made.append(Connection(**options))
+        return made[-1]
+
+    yield make
+    for connection in made:
+        await connection.end()
+
+
+async def test_a_request_is_answered_and_the_connection_kept_for_the_idle_time(
+    connect: Connect,
+) -> None:
+    connection = connect()
     for n_asked in (1, 2, 3):
         await connection.send(GET)
         assert connection.n_answers == n_asked
@@ -130,81 +148,79 @@ async def test_a_request_is_answered_and_the_connection_kept_for_the_idle_time()
         assert not connection.transport.closing
     connection.clock.advance(1)
     assert (connection.transport.closing, connection.cut) == (True, [])
-    await connection.end()
 
 
-async def test_a_connection_that_never_asks_ends_like_an_idle_one() -> None:
-    connection = Connection()
+async def test_a_connection_that_never_asks_ends_like_an_idle_one(connect: Connect) -> None:
+    connection = connect()
     connection.clock.advance(IDLE_S - 1)
     assert not connection.transport.is_closing()
     connection.clock.advance(1)
     assert connection.transport.is_closing()
-    await connection.end()
 
 
-async def test_line_breaks_between_requests_do_not_stop_the_idle_time_for_good() -> None:
-    connection = Connection()
+async def test_line_breaks_between_requests_do_not_stop_the_idle_time_for_good(
+    connect: Connect,
+) -> None:
+    connection = connect()
     await connection.send(GET)
     await connection.send(b"\r\n")
     connection.clock.advance(IDLE_S)
     assert connection.transport.closing
-    await connection.end()
 
 
-async def test_a_head_in_dribbles_gets_408_when_its_time_is_over() -> None:
-    connection = Connection()
+async def test_a_head_in_dribbles_gets_408_when_its_time_is_over(connect: Connect) -> None:
+    connection = connect()
     for byte in b"GET /livez HT":
         await connection.send(bytes([byte]))
         connection.clock.advance(OWED_S / 13)
     assert connection.transport.written.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
     assert b'"code":"request_timeout"' in connection.transport.written
     assert (connection.transport.closing, connection.cut) == (True, ["slow"])
-    await connection.end()
 
 
-async def test_a_head_in_pieces_that_is_whole_in_time_is_a_request() -> None:
-    connection = Connection()
+async def test_a_head_in_pieces_that_is_whole_in_time_is_a_request(connect: Connect) -> None:
+    connection = connect()
     for _ in range(3):
         await connection.send(GET[:9])
         connection.clock.advance(OWED_S - 1)
         await connection.send(GET[9:])
         connection.clock.advance(OWED_S - 1)
     assert (connection.n_answers, connection.cut) == (3, [])
-    await connection.end()
 
 
 @pytest.mark.parametrize("piece_bytes", [1000, 100_000])
-async def test_a_head_over_the_limit_gets_431_at_the_limit(piece_bytes: int) -> None:
-    connection = Connection()
+async def test_a_head_over_the_limit_gets_431_at_the_limit(
+    connect: Connect, piece_bytes: int
+) -> None:
+    connection = connect()
     await connection.send(b"GET /livez HTTP/1.1\r\nX-Long: ")
     for _ in range(0, MAX_HEAD_BYTES + piece_bytes, piece_bytes):
         await connection.send(b"a" * piece_bytes)
     assert connection.transport.written.startswith(b"HTTP/1.1 431 Request Header Fields Too Large")
     assert (connection.transport.closing, connection.cut) == (True, ["head_too_large"])
     assert connection.n_answers == 0
-    await connection.end()
 
 
-async def test_a_body_as_large_as_you_like_is_no_head() -> None:
-    connection = Connection()
+async def test_a_body_as_large_as_you_like_is_no_head(connect: Connect) -> None:
+    connection = connect()
     await connection.send(POST_HEAD.replace(b"100", b"1000000") + b"a" * 1_000_000 + GET)
     assert (connection.n_answers, connection.cut) == (2, [])
-    await connection.end()
 
 
-async def test_the_rest_of_a_body_that_was_answered_early_must_come_in_time() -> None:
-    connection = Connection()
+async def test_the_rest_of_a_body_that_was_answered_early_must_come_in_time(
+    connect: Connect,
+) -> None:
+    connection = connect()
     await connection.send(POST_HEAD)
     assert connection.n_answers == 1
     for _ in range(10):
         await connection.send(b"a")
         connection.clock.advance(OWED_S / 10)
     assert (connection.transport.aborted, connection.cut) == (True, ["slow"])
-    await connection.end()
 
 
-async def test_the_connection_lives_on_where_the_rest_of_the_body_comes() -> None:
-    connection = Connection()
+async def test_the_connection_lives_on_where_the_rest_of_the_body_comes(connect: Connect) -> None:
+    connection = connect()
     await connection.send(POST_HEAD)
     connection.clock.advance(OWED_S - 1)
     await connection.send(b"a" * 100)
@@ -212,43 +228,54 @@ async def test_the_connection_lives_on_where_the_rest_of_the_body_comes() -> Non
     assert not connection.transport.closing
     await connection.send(GET)
     assert connection.n_answers == 2
-    await connection.end()
 
 
-async def test_a_body_whose_answer_waits_for_it_is_the_applications_to_bound() -> None:
-    connection = Connection()
+async def test_the_time_of_a_head_does_not_begin_with_the_rest_of_the_body_before_it(
+    connect: Connect,
+) -> None:
+    connection = connect()
+    await connection.send(POST_HEAD)
+    connection.clock.advance(OWED_S - 1)
+    await connection.send(b"a" * 100 + GET[:9])
+    connection.clock.advance(OWED_S - 1)
+    assert not connection.transport.closing
+    await connection.send(GET[9:])
+    assert (connection.n_answers, connection.cut) == (2, [])
+
+
+async def test_a_body_whose_answer_waits_for_it_is_the_applications_to_bound(
+    connect: Connect,
+) -> None:
+    connection = connect()
     connection.may_answer.clear()
     await connection.send(POST_HEAD)
     connection.clock.advance(10 * OWED_S)
     assert not connection.transport.closing
-    await connection.end()
 
 
-async def test_an_answer_that_nobody_reads_is_given_up() -> None:
-    connection = Connection()
+async def test_an_answer_that_nobody_reads_is_given_up(connect: Connect) -> None:
+    connection = connect()
     connection.may_answer.clear()
     await connection.send(GET)
     connection.protocol.pause_writing()  # an earlier answer fills the buffers
     connection.clock.advance(OWED_S)
     assert (connection.transport.aborted, connection.cut) == (True, ["slow"])
-    await connection.end()
 
 
-async def test_a_reader_that_goes_on_in_time_is_left_alone() -> None:
-    connection = Connection()
+async def test_a_reader_that_goes_on_in_time_is_left_alone(connect: Connect) -> None:
+    connection = connect()
     for _ in range(3):
         connection.protocol.pause_writing()
         connection.clock.advance(OWED_S - 1)
         connection.protocol.resume_writing()
     assert not connection.transport.closing
-    await connection.end()
 
 
 @pytest.mark.parametrize("asks_to_close", [True, False])
 async def test_a_last_answer_that_is_never_taken_does_not_keep_the_connection(
-    asks_to_close: bool,
+    connect: Connect, asks_to_close: bool
 ) -> None:
-    connection = Connection()
+    connection = connect()
     connection.transport.unread_bytes = 100
     await connection.send(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
                           if asks_to_close else GET)  # fmt: skip
@@ -257,31 +284,29 @@ async def test_a_last_answer_that_is_never_taken_does_not_keep_the_connection(
     assert (connection.transport.closing, connection.transport.aborted) == (True, False)
     connection.clock.advance(OWED_S)
     assert (connection.transport.aborted, connection.cut) == (True, ["slow"])
-    await connection.end()
 
 
-async def test_a_connection_too_many_is_turned_away_with_503() -> None:
-    connection = Connection(max_connections=3, n_others=3)
+async def test_a_connection_too_many_is_turned_away_with_503(connect: Connect) -> None:
+    connection = connect(max_connections=3, n_others=3)
     assert connection.transport.written.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
     assert b'"code":"too_many_connections"' in connection.transport.written
     assert (connection.transport.closing, connection.cut) == (True, ["limit"])
-    await connection.end()
-    assert not Connection(max_connections=3, n_others=2).transport.closing
+    assert not connect(max_connections=3, n_others=2).transport.closing
 
 
-async def test_requests_in_line_are_answered_in_turn_up_to_a_limit() -> None:
-    connection = Connection()
+async def test_requests_in_line_are_answered_in_turn_up_to_a_limit(connect: Connect) -> None:
+    connection = connect()
     await connection.send(GET * (MAX_PIPELINED + 1))
     assert (connection.n_answers, connection.cut) == (MAX_PIPELINED + 1, [])
-    await connection.end()
-    greedy = Connection()
+    greedy = connect()
     await greedy.send(GET * 3000)
     assert (greedy.transport.aborted, greedy.cut) == (True, ["pipelined"])
-    await greedy.end()
 
 
-async def test_a_head_behind_a_request_that_is_being_answered_has_time_until_then() -> None:
-    connection = Connection()
+async def test_a_head_behind_a_request_that_is_being_answered_has_time_until_then(
+    connect: Connect,
+) -> None:
+    connection = connect()
     connection.may_answer.clear()
     await connection.send(GET + GET[:9])
     connection.clock.advance(3 * OWED_S)
@@ -291,7 +316,6 @@ async def test_a_head_behind_a_request_that_is_being_answered_has_time_until_the
     connection.clock.advance(OWED_S)
     assert connection.cut == ["slow"]
     assert connection.n_answers == 1
-    await connection.end()
 
 
 async def test_the_metrics_count_every_reason() -> None:

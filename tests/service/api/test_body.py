@@ -161,8 +161,9 @@ async def test_a_body_that_never_ends_is_given_up_when_its_time_is_over() -> Non
         await asyncio.Event().wait()
         raise AssertionError
 
-    with pytest.raises(RequestTimeout, match=r"not complete 0\.01 s after the headers"):
-        await read_body(request_of(receive), limits(0.01))
+    async with asyncio.timeout(2):
+        with pytest.raises(RequestTimeout, match=r"not complete 0\.01 s after the headers"):
+            await read_body(request_of(receive), limits(0.01))
     assert not dribbles
 
 
