@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from service.api.admin import create_admin_app
+from service.api.body import mark_late
 from service.api.doors import admin_door, public_door
 from service.api.keys import load_keys
 from service.api.state import ServiceState
@@ -101,9 +102,15 @@ def _server_config(
     timeout_graceful_shutdown: int,
     lifespan: Literal["on", "off"],
 ) -> uvicorn.Config:
+    limits = ConnectionLimits(
+        max_connections,
+        body_timeout_s=state.limits.body_timeout_s,
+        on_cut=state.metrics.connection_cut,
+        on_late_body=mark_late,
+    )
     return uvicorn.Config(
         app,
-        http=guarded(ConnectionLimits(max_connections, state.metrics.connection_cut)),
+        http=guarded(limits),
         ws="none",  # nothing of ours speaks it
         log_config=None,  # ours is in place
         access_log=False,  # requests are counted in the metrics

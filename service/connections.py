@@ -1,19 +1,18 @@
 """Connections whose peers are idle, slow or greedy, ended in time.
 
 uvicorn's parser protocol bounds neither the time nor the bytes of a request's head, nor the time
-before the first one, nor what is sent after an early answer, nor how long a peer may leave an
-answer unread. Each would let one machine hold connections, and what they keep in memory, for ever.
-The time for a body whose answer depends on it is in `api/body.py`, which can say so to the caller.
+before the first one or for a body, nor how long a peer may leave an answer unread. Each would let
+one machine hold connections, and what they keep in memory, for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
 import http
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -36,13 +35,17 @@ class ConnectionLimits:
 
     Attributes:
         max_connections: Open at once; more are turned away.
-        owed_s: Time for the rest of a head that has begun, for the rest of a body that is already
-            answered, and for an answer to be taken.
+        body_timeout_s: Time for a body, from the end of its head.
         on_cut: Hears why a connection is ended by us.
+        on_late_body: Gets the ASGI scope of a request that waits for its body in vain. It is woken
+            with a message without content, so that it can say so in its own words.
+        owed_s: Time for the rest of a head that has begun, and for an answer to be taken.
     """
 
     max_connections: int
+    body_timeout_s: float
     on_cut: Callable[[CutReason], None]
+    on_late_body: Callable[[MutableMapping[str, Any]], None]
     owed_s: float = 10
 
 
@@ -61,6 +64,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     _phase = Phase.BETWEEN
     _head_bytes = 0
+    _lost = False
     _owed: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
@@ -73,7 +77,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._wait_idly()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timers."""
+        """Forget the timers, for good: answers may still be made for a connection that is gone."""
+        self._lost = True
         self._settle()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
@@ -97,6 +102,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the request, unless too many wait in line."""
         self._phase = Phase.BODY
+        self._settle()
         super().on_headers_complete()
         if len(self.pipeline) > MAX_PIPELINED and not self.transport.is_closing():
             self._cut("pipelined")
@@ -142,18 +148,21 @@ class GuardedProtocol(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _peer_owes(self) -> bool:
-        """The rest of a head or of a body that nobody waits for, or to read its answers."""
+        """The rest of a request, or to read its answers."""
         return (
-            self._phase is Phase.HEAD
-            or (self._phase is Phase.BODY and self._answered)
+            self._phase is not Phase.BETWEEN
             or self.flow.write_paused
             or (self.transport.is_closing() and self.transport.get_write_buffer_size() > 0)
         )
 
     def _watch(self) -> None:
+        if self._lost:
+            return
         if self._peer_owes():
             if self._owed is None:
-                self._owed = self.loop.call_later(self.limits.owed_s, self._out_of_time)
+                in_body = self._phase is Phase.BODY
+                within_s = self.limits.body_timeout_s if in_body else self.limits.owed_s
+                self._owed = self.loop.call_later(within_s, self._out_of_time)
             return
         self._settle()
         idle = self._phase is Phase.BETWEEN and self._answered and not self.transport.is_closing()
@@ -173,8 +182,12 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _out_of_time(self) -> None:
         self._owed = None
-        if self._phase is Phase.HEAD and not self._answered and not self.flow.write_paused:
-            self._watch()  # we may not be reading it before its predecessor is answered
+        if not self._answered and not self.flow.write_paused:
+            in_line = any(cycle is self.cycle for cycle, _ in self.pipeline)
+            if self._phase is Phase.BODY and not in_line:
+                self.limits.on_late_body(cast("dict[str, Any]", self.scope))
+                self.cycle.message_event.set()
+            self._watch()  # what is in line may not even be read before its turn
         elif self._phase is Phase.HEAD and not self.transport.is_closing():
             message = f"the request's head was not complete after {self.limits.owed_s:g} s"
             self._turn_away("slow", 408, "request_timeout", message)

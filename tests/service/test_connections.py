@@ -22,7 +22,7 @@ from service.connections import (
 from service.metrics import CUT_REASONS
 from tests.fakes import FakeClock, FakeTimer
 
-IDLE_S, OWED_S = 75, 10
+IDLE_S, OWED_S, BODY_S = 75, 10, 20
 GET = b"GET /livez HTTP/1.1\r\nHost: adrel\r\n\r\n"
 POST_HEAD = b"POST /v1/score HTTP/1.1\r\nHost: adrel\r\nContent-Length: 100\r\n\r\n"
 
@@ -91,7 +91,15 @@ class Connection:
             await self.may_answer.wait()
             await Response("live")(scope, receive, send)
 
-        protocol = guarded(ConnectionLimits(max_connections, self.cut.append, OWED_S))
+        self.late: list[str] = []
+        limits = ConnectionLimits(
+            max_connections,
+            BODY_S,
+            self.cut.append,
+            lambda scope: self.late.append(scope["path"]),
+            OWED_S,
+        )
+        protocol = guarded(limits)
         config = uvicorn.Config(
             app, http=protocol, ws="none", log_config=None, timeout_keep_alive=IDLE_S
         )
@@ -108,6 +116,7 @@ class Connection:
             await asyncio.sleep(0)
 
     async def end(self) -> None:
+        self.transport.closing = True
         self.protocol.connection_lost(None)
         self.may_answer.set()
         await asyncio.gather(*self.loop.tasks)
@@ -215,14 +224,14 @@ async def test_the_rest_of_a_body_that_was_answered_early_must_come_in_time(
     assert connection.n_answers == 1
     for _ in range(10):
         await connection.send(b"a")
-        connection.clock.advance(OWED_S / 10)
-    assert (connection.transport.aborted, connection.cut) == (True, ["slow"])
+        connection.clock.advance(BODY_S / 10)
+    assert (connection.transport.aborted, connection.cut, connection.late) == (True, ["slow"], [])
 
 
 async def test_the_connection_lives_on_where_the_rest_of_the_body_comes(connect: Connect) -> None:
     connection = connect()
     await connection.send(POST_HEAD)
-    connection.clock.advance(OWED_S - 1)
+    connection.clock.advance(BODY_S - 1)
     await connection.send(b"a" * 100)
     connection.clock.advance(IDLE_S - 1)
     assert not connection.transport.closing
@@ -235,7 +244,7 @@ async def test_the_time_of_a_head_does_not_begin_with_the_rest_of_the_body_befor
 ) -> None:
     connection = connect()
     await connection.send(POST_HEAD)
-    connection.clock.advance(OWED_S - 1)
+    connection.clock.advance(BODY_S - 1)
     await connection.send(b"a" * 100 + GET[:9])
     connection.clock.advance(OWED_S - 1)
     assert not connection.transport.closing
@@ -243,14 +252,37 @@ async def test_the_time_of_a_head_does_not_begin_with_the_rest_of_the_body_befor
     assert (connection.n_answers, connection.cut) == (2, [])
 
 
-async def test_a_body_whose_answer_waits_for_it_is_the_applications_to_bound(
-    connect: Connect,
-) -> None:
+async def test_who_waits_for_a_body_is_woken_when_its_time_is_over(connect: Connect) -> None:
+    connection = connect()
+    connection.may_answer.clear()
+    await connection.send(POST_HEAD[:9])
+    connection.clock.advance(OWED_S - 1)
+    await connection.send(POST_HEAD[9:])
+    for _ in range(9):
+        await connection.send(b"a")
+        connection.clock.advance(BODY_S / 10)
+    assert connection.late == []
+    connection.clock.advance(BODY_S / 10)
+    assert connection.late == ["/v1/score"]
+    assert connection.protocol.cycle.message_event.is_set()
+    assert (connection.transport.closing, connection.cut) == (False, [])
+
+
+async def test_a_body_in_line_behind_another_request_is_not_late(connect: Connect) -> None:
+    connection = connect()
+    connection.may_answer.clear()
+    await connection.send(GET + POST_HEAD)
+    connection.clock.advance(BODY_S)
+    assert (connection.late, connection.transport.closing) == ([], False)
+
+
+async def test_a_whole_request_has_all_the_time_that_its_answer_takes(connect: Connect) -> None:
     connection = connect()
     connection.may_answer.clear()
     await connection.send(POST_HEAD)
-    connection.clock.advance(10 * OWED_S)
-    assert not connection.transport.closing
+    await connection.send(b"a" * 100)
+    connection.clock.advance(1000)
+    assert (connection.late, connection.transport.closing) == ([], False)
 
 
 async def test_an_answer_that_nobody_reads_is_given_up(connect: Connect) -> None:

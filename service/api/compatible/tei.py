@@ -26,7 +26,7 @@ from service.api.compatible.release import release
 from service.api.json_response import json_response
 from service.api.schemas import REQUEST_ID_HEADER
 from service.api.state import state_of
-from service.errors import NotReady
+from service.errors import NotReady, TooManyAds
 
 PREDICT_ROUTE = "/predict"
 
@@ -146,6 +146,9 @@ async def _answer_predict(call: Call) -> Response:
         raise invalid("inputs", "a text alone cannot be scored; give [query, ad]")
     body = validated(TeiPredictRequest, fields)
     is_batch = not body.inputs or isinstance(body.inputs[0], list)
+    max_pairs = call.state.limits.max_ads
+    if is_batch and len(body.inputs) > max_pairs:  # before each is looked at
+        raise TooManyAds(len(body.inputs), max_pairs, "inputs")
     pairs = [
         _pair(pair, f"inputs[{number}]" if is_batch else "inputs")
         for number, pair in enumerate(body.inputs if is_batch else [body.inputs])
