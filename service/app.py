@@ -202,10 +202,12 @@ async def _up_to_date(keys: ApiKeys | None) -> AsyncIterator[None]:
         yield
         return
     following = asyncio.create_task(keys.keep_following())
-    yield
-    following.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await following
+    try:
+        yield
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
 
 
 def _document_bodies(app: FastAPI) -> None:
