@@ -100,7 +100,7 @@ class Settings(BaseSettings):
     cache_bytes: int = Field(default=33_554_432, ge=0)
     """Memory for scores and tokens of what was asked before, taken at the start. 0: no cache."""
 
-    max_ads_per_request: PositiveInt = 512
+    max_ads_per_request: PositiveInt = 1_000
     """Ads that one request may carry."""
 
     max_body_bytes: PositiveInt = 1_048_576

@@ -37,18 +37,22 @@ class TextTokens:
         unknown = [text for text, ids in zip(texts, known, strict=True) if ids is None]
         made: list[Ids] = []
         if sum(map(len, unknown)) <= INLINE_MAX_CHARS:
-            made = self._tokenize(unknown) if unknown else []
+            if unknown:
+                made = self._tokenize(unknown)
+                self._keep_soon(unknown, made)
         else:
             for part in _parts(unknown):
                 part_ids = await self._in_thread(part, give_up)
                 if part_ids is None:
                     return None
                 made += part_ids
-        if unknown:
-            # Once the request is on its way: its pairs need not wait for this.
-            asyncio.get_running_loop().call_soon(self._cache.insert, unknown, made)
+                self._keep_soon(part, part_ids)
         fresh = iter(made)
         return [next(fresh) if ids is None else ids for ids in known]
+
+    def _keep_soon(self, texts: Sequence[str], ids: Sequence[Ids]) -> None:
+        """Remember the ids once the request is on its way, or the thread has its next part."""
+        asyncio.get_running_loop().call_soon(self._cache.insert, texts, ids)
 
     async def _in_thread(self, texts: list[str], give_up: asyncio.Future[Any]) -> list[Ids] | None:
         loop = asyncio.get_running_loop()

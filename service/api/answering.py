@@ -15,7 +15,7 @@ from service.api.schemas import REQUEST_ID_HEADER, is_request_id
 from service.api.state import RequestLimits, ServiceState
 from service.domain import PairStatus, ScoreAnswer, ScoreQuery
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, InvalidRequest
-from service.scorer import Prepared
+from service.scorer import PAIRS_A_STEP, Prepared
 
 TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 TIMEOUT_PATTERN = re.compile(r"\d{1,9}(\.\d{1,6})?")
@@ -54,6 +54,8 @@ async def answer_query(
         if prepared.missing:
             answer = await _unless_the_caller_leaves(request, scorer.complete(prepared))
         else:
+            if len(query.ads) > PAIRS_A_STEP:
+                await asyncio.sleep(0)  # nothing to wait for, but others have their turn
             answer = scorer.collect(prepared)
     except DeadlineExceeded:
         state.metrics.pairs_lost(PairStatus.DEADLINE, len(query.ads))

@@ -149,7 +149,7 @@ def test_tei_tells_of_the_model_and_its_health(
 ) -> None:
     info = service.client.get("/info").json()
     assert (info["model_id"], info["model_sha"]) == (model["name"], model["version"])
-    assert info["max_client_batch_size"] == 512
+    assert info["max_client_batch_size"] == 1000
     assert info["max_batch_requests"] == 8
     assert info["model_dtype"] == "int8"
     health = service.client.get("/health")
@@ -298,9 +298,9 @@ def test_the_open_inference_protocol_knows_this_model_alone(
 
 @pytest.mark.parametrize("path", POSTED)
 def test_the_limits_of_our_own_api_hold(service: RunningService, path: str) -> None:
-    too_many = post(service, path, a_body(path, "q", ["x"] * 1000))
+    too_many = post(service, path, a_body(path, "q", ["x"] * 1001))
     assert too_many.status_code == (413 if path in ("/rerank", "/predict") else 400)
-    assert "got 1000, the limit is 512" in message_of(path, too_many.json())
+    assert "got 1001, the limit is 1000" in message_of(path, too_many.json())
     late = post(
         service,
         path,

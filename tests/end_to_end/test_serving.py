@@ -175,7 +175,7 @@ def asking(**fields: object) -> dict[str, object]:
         ({"ads": ads("x")}, "query: Field required"),
         ({"query": "q"}, "ads: Field required"),
         (asking(ads=[]), "ads: List should have at least 1"),
-        (asking(ads=ads(*["x"] * 513)), "got 513, the limit is 512"),
+        (asking(ads=ads(*["x"] * 1001)), "got 1001, the limit is 1000"),
         (asking(ads=[{"id": "1"}]), "ads[0]: an ad needs"),
         (asking(ads=[{"id": "1", "text": " "}]), "ads[0]: an ad needs"),
         (asking(ads=[{"id": 1, "text": "x"}]), "ads[0].id: Input should be a valid string"),
@@ -197,7 +197,7 @@ def test_bad_input_is_refused_with_the_field_and_the_limit(
     response = service.score(body)
     error = response.json()["error"]
     assert response.status_code == 422
-    assert error["code"] == ("too_many_ads" if "513" in message else "invalid_request")
+    assert error["code"] == ("too_many_ads" if "1001" in message else "invalid_request")
     assert message in error["message"]
     assert service.metric("adrel_batch_pairs_sum") == pairs_before
 

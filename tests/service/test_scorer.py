@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from service.caching.score_cache import ScoreCache
 from service.caching.token_cache import TokenCache
 from service.domain import Ad, PairStatus, ScoreQuery
 from service.errors import DeadlineExceeded, InferenceFailed, QueueFull
-from service.scorer import Scorer
+from service.scorer import PAIRS_A_STEP, Scorer
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 from tests.fakes import FakeClock, FakeModel, FakePair, until
 
@@ -393,3 +394,67 @@ async def test_details_are_the_margins_and_the_tokens_that_were_computed(cached:
     details = cached.scorer.details(prepared)
     assert details.margins.tolist() == [70, 50, 50, 9]
     assert details.computed_tokens == len("q50") + len("q9")
+
+
+class Turns:
+    """Counts the turns of the event loop."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._task = asyncio.ensure_future(self._count())
+
+    async def _count(self) -> None:
+        while True:
+            await asyncio.sleep(0)
+            self.now += 1
+
+    def end(self) -> None:
+        self._task.cancel()
+
+
+async def test_a_large_request_is_encoded_in_steps_between_which_others_have_their_turn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns, joined_in = Turns(), list[int]()
+    join = bench.text.join
+
+    def noted(query_ids: NDArray[np.int32], ad_ids: NDArray[np.int32]) -> FakePair:
+        joined_in.append(turns.now)
+        return join(query_ids, ad_ids)
+
+    monkeypatch.setattr(bench.text, "join", noted)
+    await until(lambda: turns.now > 0)
+    n_ads = 3 * PAIRS_A_STEP + 1
+    answer = await bench.scorer.score(query(*map(str, range(n_ads)), timeout_s=60))
+    turns.end()
+    assert [ad.score for ad in answer.scores] == [number / 100 for number in range(n_ads)]
+    assert len(joined_in) == n_ads
+    assert max(joined_in.count(turn) for turn in set(joined_in)) == PAIRS_A_STEP
+
+
+async def test_a_pair_asked_for_by_two_large_requests_at_once_is_computed_once(
+    bench: Bench,
+) -> None:
+    texts = [str(number) for number in range(2 * PAIRS_A_STEP)]
+    answers = await asyncio.gather(
+        *(bench.scorer.score(query(*texts, timeout_s=60)) for _ in range(2))
+    )
+    assert answers[0].scores == answers[1].scores
+    assert sum(map(len, bench.model.batches)) == len(texts)
+
+
+async def test_what_a_large_request_computed_is_kept_in_steps_too(
+    cached: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[int] = []
+    insert = ScoreCache.insert
+
+    def noted(self: ScoreCache, keys: Sequence[bytes], *values: Any) -> None:  # noqa: ANN401  # handed on as they are
+        kept.append(len(keys))
+        insert(self, keys, *values)
+
+    monkeypatch.setattr(ScoreCache, "insert", noted)
+    texts = [str(number) for number in range(2 * PAIRS_A_STEP + 2)]
+    await cached.scorer.score(query(*texts, timeout_s=60))
+    cached.scorer.prepare(query("another"), accepted_s=0)
+    assert kept == [PAIRS_A_STEP, PAIRS_A_STEP, 2]

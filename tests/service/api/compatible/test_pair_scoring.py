@@ -18,6 +18,7 @@ from service.api.state import RequestLimits, ServiceState
 from service.domain import PairStatus, Priority
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, NotReady
 from service.metrics import Metrics
+from service.scorer import PAIRS_A_STEP, Scorer
 from tests.fakes import FakePair, until
 from tests.service.test_scorer import Bench
 
@@ -28,8 +29,8 @@ class Caller:
     """Waits for its answer until it leaves."""
 
     def __init__(self) -> None:
-        self.bench = Bench()
-        limits = RequestLimits(10_000, 10.0, 8, default_timeout_s=1.0, max_timeout_s=60.0)
+        self.bench = Bench(cache_bytes=2**20)
+        limits = RequestLimits(10_000, 10.0, 1_000, default_timeout_s=1.0, max_timeout_s=60.0)
         metrics = Metrics(CollectorRegistry(), [], [])
         self.state = ServiceState(metrics, limits, self.bench.clock, self.bench.scorer, {"n": "m"})
         self.left = asyncio.Event()
@@ -141,3 +142,28 @@ async def test_bulk_work_is_queued_as_such(caller: Caller) -> None:
 )
 def test_a_query_for_all_texts_counts_once_for_each(queries: list[str], expected: int) -> None:
     assert Asked(queries, ["x", "yy", "zzz"]).n_chars == expected
+
+
+async def test_others_have_their_turn_amid_a_large_request_that_is_all_cached(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked(["q"], [str(number) for number in range(PAIRS_A_STEP + 1)])
+    for _ in range(2):  # of two pairs that get the same place in the cache at once, one is lost
+        await score_pairs(caller.call, asked)
+    order: list[str] = []
+    prepare, collect = Scorer.prepare, Scorer.collect
+
+    def prepared(*arguments: Any) -> Any:  # noqa: ANN401  # handed on as it is
+        order.append("prepare")
+        asyncio.get_running_loop().call_soon(order.append, "another")
+        return prepare(*arguments)
+
+    def collected(*arguments: Any) -> Any:  # noqa: ANN401  # handed on as it is
+        order.append("collect")
+        return collect(*arguments)
+
+    monkeypatch.setattr(Scorer, "prepare", prepared)
+    monkeypatch.setattr(Scorer, "collect", collected)
+    scored = await score_pairs(caller.call, asked)
+    assert scored.computed_tokens == 0
+    assert order == ["prepare", "another", "collect"]
