@@ -32,6 +32,8 @@ from service.errors import (
 ForeignBody = Callable[[str, int, str], dict[str, Any] | None]
 ExceptionHandler = Callable[[Request, Exception], Awaitable[Response]]
 
+INTERNAL_ERROR = "internal error; see the service's log"
+
 STATUS_OF: Mapping[type[ServiceError], int] = {
     Unauthorized: 401,
     InvalidRequest: 422,
@@ -112,7 +114,7 @@ def error_headers(request: Request, error: ServiceError) -> dict[str, str]:
 
 def unknown_error_response() -> Response:
     """What a caller gets for a fault of ours: nothing of it, it goes to the log."""
-    return error_response(500, ServiceError.code, "internal error; see the service's log")
+    return error_response(500, ServiceError.code, INTERNAL_ERROR)
 
 
 async def _on_service_error(request: Request, error: Exception) -> Response:
@@ -124,19 +126,36 @@ def _on_http_exception(foreign_body: ForeignBody) -> ExceptionHandler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101  # registered for it alone
         path, status = request.url.path, error.status_code
-        message = f"{request.method} {path[:MAX_QUOTED_CHARS]}: {error.detail}; see /docs"
+        # Other servers of ASGI than ours may pass on bytes that are not UTF-8, which JSON cannot.
+        shown = path[:MAX_QUOTED_CHARS].encode("utf-8", "replace").decode()
+        message = f"{request.method} {shown}: {error.detail}; see /docs"
+        headers = _with_head(error.headers or {})
         foreign = foreign_body(path, status, message)
         if foreign is not None:
-            return json_response(foreign, status, dict(error.headers or {}))
+            return json_response(foreign, status, headers)
         codes = {404: "not_found", 405: "method_not_allowed"}
         code = codes.get(status, "http_error")
-        return error_response(status, code, message, headers=error.headers)
+        return error_response(status, code, message, headers=headers)
 
     return handle
 
 
-async def _on_unknown_error(_: Request, __: Exception) -> Response:
-    return unknown_error_response()  # the server writes the traceback to the log
+def _with_head(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers, with HEAD beside GET in Allow: `Front` answers it wherever GET is."""
+    if "Allow" not in headers:
+        return dict(headers)
+    methods = set(headers["Allow"].split(", "))
+    methods |= {"HEAD"} if "GET" in methods else set()
+    return {**headers, "Allow": ", ".join(sorted(methods))}
+
+
+def _on_unknown_error(foreign_body: ForeignBody) -> ExceptionHandler:
+    async def handle(request: Request, _: Exception) -> Response:
+        # The server writes the traceback to the log.
+        foreign = foreign_body(request.url.path, 500, INTERNAL_ERROR)
+        return unknown_error_response() if foreign is None else json_response(foreign, 500)
+
+    return handle
 
 
 def install(app: FastAPI, foreign_body: ForeignBody = lambda *_: None) -> None:
@@ -145,8 +164,8 @@ def install(app: FastAPI, foreign_body: ForeignBody = lambda *_: None) -> None:
     Args:
         app: The application.
         foreign_body: From path, status and message the body for a path or method that does not
-            exist, where the path is another protocol's; None elsewhere.
+            exist, or for a fault of ours, where the path is another protocol's; None elsewhere.
     """
     app.add_exception_handler(ServiceError, _on_service_error)
     app.add_exception_handler(HTTPException, _on_http_exception(foreign_body))
-    app.add_exception_handler(Exception, _on_unknown_error)
+    app.add_exception_handler(Exception, _on_unknown_error(foreign_body))

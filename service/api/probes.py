@@ -16,14 +16,12 @@ metrics_router = APIRouter(tags=["operations"])
 """Apart, since the metrics go to the admin port where there is one."""
 
 
-@router.head("/livez", include_in_schema=False)
 @router.get("/livez")
 async def livez() -> dict[str, str]:
     """200 while the process can answer at all; restart it where this fails."""
     return {"status": "live"}
 
 
-@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses={503: documented_errors()[503]})
 async def readyz(request: Request) -> dict[str, str]:
     """200 while scores can be served; send traffic elsewhere where this fails."""

@@ -36,7 +36,7 @@ from service.api.compatible.tensors import HEADER, input_texts, output_body, spl
 from service.api.json_response import json_response
 from service.api.schemas import REQUEST_ID_HEADER, is_request_id
 from service.api.state import ServiceState, state_of
-from service.errors import MAX_QUOTED_CHARS, NotReady, ServiceError
+from service.errors import NotReady, ServiceError
 
 INFER_ROUTE = "/v2/models/{model}/infer"
 
@@ -45,7 +45,6 @@ MOST_URGENT = 1  # in Triton's numbers, where 0 is the default
 INPUTS = ("query", "ad")
 OUTPUTS = ("score", "logit")
 
-METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
 NOT_READY = {"model": OpenInferenceError, "description": "Starting or draining."}
 # Without this one FastAPI documents an error of its own for the names in the path.
 OTHER = {"model": OpenInferenceError, "description": "Any other error."}
@@ -150,16 +149,6 @@ async def infer(request: Request, model: str, version: str | None = None) -> Res
     return await counted(request, INFER_ROUTE, OPEN_INFERENCE, answer)
 
 
-# Triton's clients ask for more of a model (its configuration, statistics, shared memory).
-@router.api_route("/v2/models/{rest:path}", methods=METHODS, include_in_schema=False)
-async def no_such_route(request: Request) -> Response:
-    """404 in the protocol's own shape."""
-    error = UnknownModel(
-        f"{request.method} {request.url.path[:MAX_QUOTED_CHARS]}: not there; see /docs"
-    )
-    return OPEN_INFERENCE.error_response(request, error)
-
-
 async def _answer(call: Call, model: str, version: str | None) -> Response:
     request = call.request
     identity = _identity(call.state, model, version)
@@ -181,9 +170,10 @@ async def _answer(call: Call, model: str, version: str | None) -> Response:
         queries,
         ads,
         texts_field="ad",
+        query_place="query" if len(queries) == 1 else "query[{}]",
+        text_place="ad[{}]",
         priority=priority_class(_number(parameters, "priority"), MOST_URGENT),
         timeout_ms=_timeout_ms(parameters),
-        timeout_field="parameters.timeout, in ms",
         request_id=own_id,
     )
     scored = await score_pairs(call, asked)

@@ -53,25 +53,29 @@ _DIALECTS: tuple[tuple[str, Dialect], ...] = (
     (cohere_jina.V1_ROUTE, COHERE_JINA),
     (rerank.RERANK_ROUTE, TEI),
     (tei.PREDICT_ROUTE, TEI),
-    ("/info", TEI),
+    (tei.INFO_ROUTE, TEI),
+    (tei.HEALTH_ROUTE, TEI),
     (vllm.SCORE_ROUTE, OPENAI),
     ("/v2", OPEN_INFERENCE),
 )
 
 
 def routing_error(path: str, status: int, message: str) -> dict[str, Any] | None:
-    """The body for a path or method that does not exist, as the path's clients parse it.
+    """The body for a wrong path or method, or a fault of ours, as the path's clients parse it.
 
     Args:
         path: Of the request.
-        status: 404 or 405.
+        status: 404, 405 or 500.
         message: What is wrong.
 
     Returns:
         None where the path is nobody's but ours.
     """
     dialect = _dialect_of(path)
-    return dialect.body(status, InvalidRequest(message, [])) if dialect is not None else None
+    if dialect is None:
+        return None
+    error = ServiceError(message) if status == 500 else InvalidRequest(message)
+    return dialect.body(status, error)
 
 
 def refusal(request: Request, error: ServiceError) -> Response:

@@ -41,7 +41,7 @@ def app() -> FastAPI:
     return app
 
 
-@pytest.mark.parametrize(("path", "method"), [("/livez", "GET")])
+@pytest.mark.parametrize(("path", "method"), [("/livez", "GET"), ("/livez", "HEAD")])
 async def test_other_routes_go_through_the_framework(app: FastAPI, path: str, method: str) -> None:
     assert await call(Front(app), path, method) == (200, b"by the framework")
 

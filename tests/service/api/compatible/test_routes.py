@@ -11,8 +11,11 @@ def test_an_unknown_open_inference_path_has_a_string_for_an_error(path: str) -> 
 
 
 def test_each_protocol_has_its_own_shape() -> None:
-    tei = routing_error("/rerank", 405, "no")
-    assert tei == {"error": "no", "error_type": "Validation"}
+    for path in ("/rerank", "/predict", "/info", "/health"):
+        tei = routing_error(path, 405, "no")
+        assert tei == {"error": "no", "error_type": "Validation"}
+    fault = routing_error("/info", 500, "no")
+    assert fault == {"error": "no", "error_type": "Backend"}
     cohere = routing_error("/v2/rerank/", 404, "no")
     assert cohere is not None
     assert cohere["message"] == "no"
