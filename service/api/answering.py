@@ -18,7 +18,7 @@ from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, Invali
 from service.scorer import PAIRS_A_STEP, Prepared
 
 TIMEOUT_HEADER = "X-Request-Timeout-Ms"
-TIMEOUT_PATTERN = re.compile(r"\d{1,9}(\.\d{1,6})?")
+TIMEOUT_PATTERN = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
 
 TIMEOUT_PARAMETER = {
     "name": TIMEOUT_HEADER,
@@ -100,6 +100,8 @@ def timeout_s(
     limits: RequestLimits,
     timeout_ms: float | None = None,
     field: str = "timeout_ms",
+    *,
+    may_cut: bool = False,
 ) -> float:
     """The body's timeout, else the header's, else the default.
 
@@ -108,21 +110,27 @@ def timeout_s(
         limits: Default and ceiling.
         timeout_ms: What the body says; None where it says nothing.
         field: Where it says so.
+        may_cut: Take the ceiling for a timeout over it, as for clients that were made for servers
+            without one.
 
     Raises:
-        InvalidRequest: A timeout that is no number or over the ceiling.
+        InvalidRequest: A timeout that is no number, or over the ceiling and may not be cut.
     """
+    limit_ms = limits.max_timeout_s * 1000
     if timeout_ms is None and TIMEOUT_HEADER in request.headers:
         field, text = TIMEOUT_HEADER, request.headers[TIMEOUT_HEADER].strip()
         timeout_ms = float(text) if TIMEOUT_PATTERN.fullmatch(text) else 0.0
         if timeout_ms <= 0:
-            raise invalid(field, f"must be a number of milliseconds over 0, got {text[:50]!r}")
+            raise invalid(
+                field,
+                "must be milliseconds as a plain number over 0, such as 250 or 12.5, up to "
+                f"{limit_ms:g}; got {text[:50]!r}",
+            )
     if timeout_ms is None:
         return limits.default_timeout_s
-    limit_ms = limits.max_timeout_s * 1000
-    if timeout_ms > limit_ms:
+    if timeout_ms > limit_ms and not may_cut:
         raise invalid(field, f"got {timeout_ms:.12g}, the limit is {limit_ms:g}")
-    return timeout_ms / 1000
+    return min(timeout_ms, limit_ms) / 1000
 
 
 def invalid(field: str, problem: str) -> InvalidRequest:

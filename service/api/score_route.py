@@ -74,9 +74,10 @@ async def score(request: Request) -> Response:
         try:
             body = parse_score_request(content, state.limits.max_ads)
         except InvalidRequest:
-            if not vllm.is_score_body(content):
+            fields = vllm.score_fields(content)
+            if fields is None:
                 raise
-            outcome, response = await vllm.answer_score_body(request, content, started_s)
+            outcome, response = await vllm.answer_score_body(request, fields, started_s)
             return response
         allowed_s = timeout_s(request, state.limits, body.timeout_ms)
         query = body.to_domain(request_id(request, body.request_id), allowed_s)

@@ -17,6 +17,7 @@ import httpx
 import jsonschema
 import pytest
 
+from service.api.compatible.routes import routing_error
 from tests.end_to_end.running_service import ROOT, RunningService, environment, running
 
 WORDS = "red blue shoe bag cheap run fast a b c d e f".split()  # noqa: SIM905  # reads better
@@ -127,11 +128,25 @@ def test_a_timeout_in_the_header_holds_unless_the_body_has_one(service: RunningS
     assert service.score(both, headers=header).status_code == 200
 
 
-@pytest.mark.parametrize("text", ["soon", "-1", "0", "nan", "inf", "1e3", "60001", ""])
-def test_a_bad_timeout_header_is_refused_by_name(service: RunningService, text: str) -> None:
+@pytest.mark.parametrize("text", ["soon", "-1", "0", "nan", "inf", "1e3", "", "1.", "\xb2"])
+def test_a_bad_timeout_header_is_refused_with_what_it_may_be(
+    service: RunningService, text: str
+) -> None:
+    headers = {b"X-Request-Timeout-Ms": text.encode("latin-1")}
+    response = service.client.post("/v1/score", json=asking(), headers=headers)
+    assert response.status_code == 422
+    (detail,) = response.json()["error"]["details"]
+    assert detail["field"] == "X-Request-Timeout-Ms"
+    assert "a plain number over 0, such as 250 or 12.5, up to 60000" in detail["problem"]
+
+
+@pytest.mark.parametrize("text", ["60001", "99999999999", "1" * 30])
+def test_a_timeout_header_over_the_limit_is_refused_with_the_limit(
+    service: RunningService, text: str
+) -> None:
     response = service.score(asking(), headers={"X-Request-Timeout-Ms": text})
     assert response.status_code == 422
-    assert response.json()["error"]["details"][0]["field"] == "X-Request-Timeout-Ms"
+    assert "the limit is 60000" in response.json()["error"]["message"]
 
 
 def test_a_request_that_would_be_late_is_refused_at_once(tiny_bundle_int8: Path) -> None:
@@ -307,8 +322,6 @@ def test_probes_say_live_and_ready_and_the_model_states_its_figures(
 ) -> None:
     assert service.client.get("/livez").json() == {"status": "live"}
     assert service.client.get("/readyz").json() == {"status": "ready"}
-    assert service.client.head("/livez").status_code == 200
-    assert service.client.head("/readyz").status_code == 200
     model = service.client.get("/v1/model").json()
     assert model["precision"]["weights"] == "int8"
     assert model["parity"]["int8"]["batch_spread"] == 0
@@ -321,6 +334,31 @@ def test_unknown_paths_and_methods_get_our_error_body(service: RunningService) -
     assert response.status_code == 405
     assert response.headers["allow"] == "POST"
     assert response.json()["error"]["code"] == "method_not_allowed"
+
+
+def test_every_path_answers_all_methods_and_says_which_it_takes(service: RunningService) -> None:
+    document = service.client.get("/openapi.json").json()
+    identity = service.client.get("/v1/model").json()["model"]
+    names = {"model": identity["name"], "version": identity["version"]}
+    paths = {path: list(methods) for path, methods in document["paths"].items()}
+    paths |= {"/docs": ["get"], "/openapi.json": ["get"]}
+    assert len(paths) > 20
+    for template, (known,) in paths.items():
+        path = template.format(**names)
+        allowed = {"GET", "HEAD"} if known == "get" else {known.upper()}
+        for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            response = service.client.request(method, path)
+            where = f"{method} {path}"
+            if method in allowed:
+                assert response.status_code == (200 if known == "get" else 415 if "infer" not in path else 400), where
+                assert method != "HEAD" or not response.content, where
+            else:
+                assert response.status_code == 405, where
+                assert set(response.headers["allow"].split(", ")) == allowed, where
+                if method != "HEAD":
+                    assert f"{method} {path}: Method Not Allowed" in response.text, where
+                    own = routing_error(path, 405, "")
+                    assert response.json().keys() == (own or {"error": ""}).keys(), where
 
 
 def test_a_full_queue_answers_429_with_a_time_to_come_back(tiny_bundle_int8: Path) -> None:

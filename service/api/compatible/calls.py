@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from service.api.answering import now_s
 from service.api.body import invalid_request, read_body
 from service.api.compatible.dialects import Dialect
+from service.api.error_handlers import INTERNAL_ERROR
 from service.api.state import ServiceState, state_of
 from service.errors import InvalidRequest, NotReady, ServiceError
 
@@ -83,7 +84,7 @@ async def spoken(call: Call, answer: Callable[[Call], Awaitable[Response]]) -> t
         return error.code, call.dialect.error_response(call.request, error)
     except Exception:
         logger.exception("a request failed for a reason of ours")
-        fault = ServiceError("internal error; see the service's log")
+        fault = ServiceError(INTERNAL_ERROR)
         return fault.code, call.dialect.error_response(call.request, fault)
 
 
@@ -114,6 +115,23 @@ def parse_fields(content: bytes) -> dict[str, Any]:
         problem = "must be a JSON object"
         raise InvalidRequest(f"body: {problem}", [{"field": "body", "problem": problem}])
     return fields
+
+
+def check_given_once(fields: dict[str, Any], names: Sequence[str]) -> None:
+    """Refuse a body that says the same thing under two names, of which one would be ignored.
+
+    Args:
+        fields: As they came; one that is null was not given.
+        names: For the same thing.
+
+    Raises:
+        InvalidRequest: More than one is there; names them.
+    """
+    given = [name for name in names if fields.get(name) is not None]
+    if len(given) > 1:
+        problem = f"{' and '.join(given)} are names for the same; give one of them"
+        details = [{"field": name, "problem": problem} for name in given]
+        raise InvalidRequest(problem, details)
 
 
 def validated(body: type[Body], fields: dict[str, Any]) -> Body:

@@ -20,22 +20,22 @@ class Asked:
     Attributes:
         queries: One for all texts, or one for each.
         texts: The ads' texts; an empty one is scored like any other.
-        queries_field: What the protocol calls the queries; for messages.
-        texts_field: Likewise the texts.
+        texts_field: What the protocol calls the texts; for messages.
+        query_place: Likewise one query; `{}` is its number.
+        text_place: Likewise one text.
         priority: Scheduling class.
         timeout_ms: Where the protocol has a field for it and it was given.
-        timeout_field: Its name.
         request_id: Likewise.
         may_cut: A text that does not fit may be cut.
     """
 
     queries: Sequence[str]
     texts: Sequence[str]
-    queries_field: str = "query"
     texts_field: str = "documents"
+    query_place: str = "query"
+    text_place: str = "documents[{}]"
     priority: Priority = Priority.AUCTION
     timeout_ms: float | None = None
-    timeout_field: str = "timeout_ms"
     request_id: str | None = None
     may_cut: bool = True
 
@@ -87,14 +87,13 @@ async def score_pairs(call: Call, asked: Asked) -> Scored:
         raise TooManyAds(n_texts, limits.max_ads, asked.texts_field)
     for number, text in enumerate(asked.queries):
         if not text.strip():
-            place = f"{asked.queries_field}[{number}]"
-            name = asked.queries_field if len(asked.queries) == 1 else place
-            raise invalid(name, "must not be empty or only white space")
+            place = asked.query_place.format(number)
+            raise invalid(place, "must not be empty or only white space")
     query = ScoreQuery(
         request_id=request_id(call.request, asked.request_id),
         query=asked.queries[0],
         ads=tuple(Ad(str(number), text=text) for number, text in enumerate(asked.texts)),
-        timeout_s=timeout_s(call.request, limits, asked.timeout_ms, asked.timeout_field),
+        timeout_s=timeout_s(call.request, limits, asked.timeout_ms, may_cut=True),
         priority=asked.priority,
         queries=tuple(asked.queries) if len(asked.queries) > 1 else (),
     )
@@ -127,10 +126,8 @@ def _all_scores(query: ScoreQuery, answer: ScoreAnswer) -> list[float]:
 def _refuse_what_was_cut(asked: Asked, answer: ScoreAnswer) -> None:
     for number, ad in enumerate(answer.scores):
         if ad.truncated:
-            field, problem = (
-                f"{asked.texts_field}[{number}]",
-                "does not fit the model with its query",
-            )
+            field = asked.text_place.format(number)
+            problem = "does not fit the model with its query"
             raise TextTooLong(
                 f"{field}: {problem}, and truncate is false",
                 [{"field": field, "problem": problem}],

@@ -13,7 +13,14 @@ from pydantic import BaseModel, Field
 
 from service.api.answering import TIMEOUT_PARAMETER
 from service.api.compatible import tei
-from service.api.compatible.calls import Call, body_schema, counted, read_fields, validated
+from service.api.compatible.calls import (
+    Call,
+    body_schema,
+    check_given_once,
+    counted,
+    read_fields,
+    validated,
+)
 from service.api.compatible.cohere_jina import DocumentOut
 from service.api.compatible.dialects import OPENAI, TEI
 from service.api.compatible.documents import (
@@ -29,6 +36,7 @@ from service.api.json_response import json_response
 from service.api.schemas import REQUEST_ID_HEADER
 
 RERANK_ROUTE = "/rerank"
+TEXT_NAMES = ("texts", "documents")
 
 router = APIRouter(tags=["rerank"])
 
@@ -38,6 +46,10 @@ class DocumentsRerankRequest(RerankBody):
 
     raw_scores: bool | None = Field(default=None, description="The logit instead of the score.")
     use_activation: bool | None = Field(default=None, description="False is raw_scores.")
+
+
+DOCUMENTS_FIELDS = DocumentsRerankRequest.model_fields.keys() - tei.TeiRerankRequest.model_fields
+"""What a client of text-embeddings-inference never sends."""
 
 
 class DocumentsRerankResult(BaseModel):
@@ -83,16 +95,25 @@ async def rerank(request: Request) -> Response:
 
     `texts`: text-embeddings-inference, answered with a bare array. `documents`: Infinity, if
     `return_documents` is given (the documents are strings then), else vLLM, which wants them as
-    objects.
+    objects. An error comes in the shape of whose fields there are.
     """
     return await counted(request, RERANK_ROUTE, TEI, _answer)
 
 
+def _is_for_documents(fields: dict[str, Any]) -> bool:
+    """Infinity or vLLM is meant; where the texts are missing the other fields tell."""
+    if "texts" in fields or "documents" in fields:
+        return "texts" not in fields
+    return not DOCUMENTS_FIELDS.isdisjoint(fields)
+
+
 async def _answer(call: Call) -> Response:
     fields = await read_fields(call)
-    if "texts" in fields or "documents" not in fields:
+    if _is_for_documents(fields):
+        call.dialect = OPENAI
+    check_given_once(fields, TEXT_NAMES)
+    if call.dialect is TEI:
         return await tei.answer_rerank(call, fields)
-    call.dialect = OPENAI
     body = validated(DocumentsRerankRequest, fields)
     texts = document_texts(body.documents)
     asked = Asked([body.query], texts, priority=priority_class(body.priority))

@@ -29,6 +29,8 @@ from service.api.state import state_of
 from service.errors import NotReady, TooManyAds
 
 PREDICT_ROUTE = "/predict"
+INFO_ROUTE = "/info"
+HEALTH_ROUTE = "/health"
 
 LABEL = "relevant"
 NO_SUCH_LIMIT = 2**31 - 1
@@ -113,7 +115,13 @@ async def answer_rerank(call: Call, fields: dict[str, Any]) -> Response:
         ServiceError: As `score_pairs` does.
     """
     body = validated(TeiRerankRequest, fields)
-    asked = Asked([body.query], body.texts, texts_field="texts", may_cut=body.truncate is not False)
+    asked = Asked(
+        [body.query],
+        body.texts,
+        texts_field="texts",
+        text_place="texts[{}]",
+        may_cut=body.truncate is not False,
+    )
     scored = await score_pairs(call, asked)
     values = scored.margins if body.raw_scores else scored.scores
     ranks: list[dict[str, Any]] = []
@@ -145,7 +153,7 @@ async def _answer_predict(call: Call) -> Response:
     if isinstance(fields.get("inputs"), str):
         raise invalid("inputs", "a text alone cannot be scored; give [query, ad]")
     body = validated(TeiPredictRequest, fields)
-    is_batch = not body.inputs or isinstance(body.inputs[0], list)
+    is_batch = not (body.inputs and all(isinstance(one, str) for one in body.inputs))
     max_pairs = call.state.limits.max_ads
     if is_batch and len(body.inputs) > max_pairs:  # before each is looked at
         raise TooManyAds(len(body.inputs), max_pairs, "inputs")
@@ -156,8 +164,9 @@ async def _answer_predict(call: Call) -> Response:
     asked = Asked(
         [query for query, _ in pairs],
         [text for _, text in pairs],
-        queries_field="inputs",
         texts_field="inputs",
+        query_place="inputs[{}][0]" if is_batch else "inputs[0]",
+        text_place="inputs[{}][1]" if is_batch else "inputs[1]",
         may_cut=body.truncate is not False,
     )
     scored = await score_pairs(call, asked)
@@ -174,7 +183,7 @@ def _pair(texts: object, name: str) -> tuple[str, str]:
     raise invalid(name, "must be a pair of strings, [query, ad]")
 
 
-@router.get("/info", response_model=TeiInfo, responses={503: {"model": TeiError}})
+@router.get(INFO_ROUTE, response_model=TeiInfo, responses={503: {"model": TeiError}})
 async def info(request: Request) -> Response:
     """The model and the limits, as text-embeddings-inference tells of them."""
     state = state_of(request)
@@ -204,7 +213,7 @@ async def info(request: Request) -> Response:
     return json_response(content)
 
 
-@router.get("/health", response_class=Response, responses={503: {"model": TeiError}})
+@router.get(HEALTH_ROUTE, response_class=Response, responses={503: {"model": TeiError}})
 async def health(request: Request) -> Response:
     """200 without a body while scores can be served."""
     why = state_of(request).why_not_ready()

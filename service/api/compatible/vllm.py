@@ -16,6 +16,7 @@ from service.api.compatible.calls import (
     Call,
     LenientBody,
     body_schema,
+    check_given_once,
     counted,
     parse_fields,
     read_fields,
@@ -101,7 +102,8 @@ SPELLINGS: tuple[tuple[type[VllmOptions], str, str], ...] = (
 SCORE_BODIES = tuple(body for body, _, _ in SPELLINGS)
 SCORE_BODY_SCHEMAS = [{"$ref": f"#/components/schemas/{body.__name__}"} for body in SCORE_BODIES]
 
-LEFT_NAMES = frozenset(left for _, left, _ in SPELLINGS)
+LEFT_NAMES = tuple(dict.fromkeys(left for _, left, _ in SPELLINGS))
+RIGHT_NAMES = tuple(dict.fromkeys(right for _, _, right in SPELLINGS))
 
 
 class VllmScore(BaseModel):
@@ -142,21 +144,21 @@ async def score(request: Request) -> Response:
     return await counted(request, SCORE_ROUTE, OPENAI, answer)
 
 
-def is_score_body(content: bytes) -> bool:
-    """Whether a body that is not of our own API is one of vLLM's; cheap for most that are not."""
+def score_fields(content: bytes) -> dict[str, Any] | None:
+    """The fields of a body that is one of vLLM's; None for all others, cheaply for most."""
     if not any(name.encode() in content for name in LEFT_NAMES):
-        return False
+        return None
     try:
         fields = parse_fields(content)
     except InvalidRequest:
-        return False
-    return "ads" not in fields and not LEFT_NAMES.isdisjoint(fields)
+        return None
+    return fields if "ads" not in fields and any(name in fields for name in LEFT_NAMES) else None
 
 
 async def answer_score_body(
-    request: Request, content: bytes, started_s: float
+    request: Request, fields: dict[str, Any], started_s: float
 ) -> tuple[str, Response]:
-    """Answer a body for which `is_score_body` holds, in vLLM's terms.
+    """Answer the fields that `score_fields` gave, in vLLM's terms.
 
     Returns:
         outcome: For the metrics.
@@ -164,12 +166,14 @@ async def answer_score_body(
     """
 
     async def answer(call: Call) -> Response:
-        return await _answer(call, parse_fields(content))
+        return await _answer(call, fields)
 
     return await spoken(Call(request, state_of(request), started_s, OPENAI), answer)
 
 
 async def _answer(call: Call, fields: dict[str, Any]) -> Response:
+    for names in (LEFT_NAMES, RIGHT_NAMES):
+        check_given_once(fields, names)
     fitting = (one for one in SPELLINGS if one[1] in fields and one[2] in fields)
     similar = (one for one in SPELLINGS if one[1] in fields)
     kind, left_name, right_name = next(fitting, None) or next(similar, SPELLINGS[0])
@@ -183,8 +187,9 @@ async def _answer(call: Call, fields: dict[str, Any]) -> Response:
     asked = Asked(
         left,
         right,
-        queries_field=left_name,
         texts_field=right_name,
+        query_place=left_name if len(left) == 1 else f"{left_name}[{{}}]",
+        text_place=f"{right_name}[{{}}]",
         priority=priority_class(body.priority),
         request_id=body.request_id,
     )

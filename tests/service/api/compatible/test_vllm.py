@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.api.compatible.vllm import is_score_body
+from service.api.compatible.vllm import score_fields
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from service.api.compatible.vllm import is_score_body
     ],
 )
 def test_a_body_with_the_first_side_of_a_pair_is_vllms(body: dict[str, object]) -> None:
-    assert is_score_body(json.dumps(body).encode())
+    assert score_fields(json.dumps(body).encode()) == body
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_a_body_with_the_first_side_of_a_pair_is_vllms(body: dict[str, object]) 
     ],
 )
 def test_anything_else_is_not(content: bytes) -> None:
-    assert not is_score_body(content)
+    assert score_fields(content) is None
