@@ -11,17 +11,13 @@ import gc
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
 
-from service.api import error_handlers, probes, score_route
+from service.api import error_handlers, openapi, probes, score_route
 from service.api.compatible import routes as compatible
 from service.api.keys import ApiKeys
-from service.api.schemas import ScoreRequest
 from service.api.state import RequestLimits, ServiceState
 from service.batching.batcher import Batcher
 from service.batching.cost_model import CostModel
@@ -36,6 +32,7 @@ from service.metrics import Metrics
 from service.scorer import Scorer
 from service.scoring.bundle import Bundle, open_bundle, self_test
 from service.scoring.encoding import EncodedPair
+from service.served_model import ServedModel
 from service.settings import Settings
 from service.text_tokens import TextTokens
 
@@ -122,7 +119,7 @@ def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) 
     for router in compatible.ROUTERS:
         app.include_router(router)
     error_handlers.install(app, compatible.routing_error)
-    _document_bodies(app)
+    openapi.install(app, limits, [ServedModel])
     return app
 
 
@@ -208,20 +205,3 @@ async def _up_to_date(keys: ApiKeys | None) -> AsyncIterator[None]:
         following.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await following
-
-
-def _document_bodies(app: FastAPI) -> None:
-    """Put the bodies that routes read by themselves into the OpenAPI document."""
-    generate = app.openapi
-    bodies: tuple[type[BaseModel], ...] = (ScoreRequest, *compatible.BODIES)
-
-    def openapi() -> dict[str, Any]:
-        document = generate()
-        _, definitions = models_json_schema(
-            [(body, "validation") for body in bodies],
-            ref_template="#/components/schemas/{model}",
-        )
-        document["components"]["schemas"].update(definitions["$defs"])
-        return document
-
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it

@@ -11,23 +11,14 @@ from typing import Any
 
 from fastapi import Request
 
+from service.api.openapi_parts import TIMEOUT_HEADER
 from service.api.schemas import REQUEST_ID_HEADER, is_request_id
 from service.api.state import RequestLimits, ServiceState
 from service.domain import PairStatus, ScoreAnswer, ScoreQuery
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, InvalidRequest
 from service.scorer import PAIRS_A_STEP, Prepared
 
-TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 TIMEOUT_PATTERN = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
-
-TIMEOUT_PARAMETER = {
-    "name": TIMEOUT_HEADER,
-    "in": "header",
-    "required": False,
-    "schema": {"type": "number", "exclusiveMinimum": 0},
-    "description": "Milliseconds until the answer must leave; a timeout in the body wins.",
-}
-"""As OpenAPI tells of it."""
 
 # A request id is unique without asking the kernel for random bytes each time.
 PROCESS_ID = secrets.token_hex(8)

@@ -9,7 +9,9 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from service.api.error_examples import ERROR_EXAMPLES, INTERNAL_ERROR
 from service.api.json_response import json_response
+from service.api.openapi_parts import RETRY_HEADER, Responses, error_responses
 from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, is_request_id
 from service.errors import (
     MAX_QUOTED_CHARS,
@@ -32,7 +34,6 @@ from service.errors import (
 ForeignBody = Callable[[str, int, str], dict[str, Any] | None]
 ExceptionHandler = Callable[[Request, Exception], Awaitable[Response]]
 
-INTERNAL_ERROR = "internal error; see the service's log"
 
 STATUS_OF: Mapping[type[ServiceError], int] = {
     Unauthorized: 401,
@@ -50,19 +51,6 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
     ServiceError: 500,
 }
 
-_MEANING = {
-    400: "The caller closed the connection before it had its answer.",
-    401: "The service asks for a key, and this is none that it knows.",
-    408: "The body did not come in time.",
-    413: "The body is over the limit.",
-    415: "The content type is not JSON.",
-    422: "A field is wrong or missing; `details` names each.",
-    429: "It could not be done in time; nothing was admitted. See Retry-After.",
-    500: "The model failed on every ad, or an error of ours.",
-    503: "Starting or draining.",
-    504: "The deadline passed before any ad had a score.",
-}
-
 
 def error_codes() -> Iterator[str]:
     """Every code that an error body or the label `outcome` can have."""
@@ -70,12 +58,29 @@ def error_codes() -> Iterator[str]:
         yield error.code
 
 
-def documented_errors() -> dict[int | str, dict[str, Any]]:
-    """OpenAPI `responses=` from the same table that decides the statuses."""
-    return {
-        status: {"model": ErrorResponse, "description": _MEANING[status]}
-        for status in sorted(set(STATUS_OF.values()))
-    }
+def documented_errors(*errors: type[ServiceError]) -> Responses:
+    """OpenAPI `responses=` from the same table that decides the statuses.
+
+    Args:
+        errors: That the route can answer; none means all.
+    """
+    return error_responses(
+        ErrorResponse,
+        (
+            (type(example), STATUS_OF[type(example)], error_body(example))
+            for example in ERROR_EXAMPLES
+            if not errors or type(example) in errors
+        ),
+    )
+
+
+def error_body(error: ServiceError) -> dict[str, Any]:
+    """Our shape of an error."""
+    return _body(error.code, error.message, error.details)
+
+
+def _body(code: str, message: str, details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message, "details": list(details)}}
 
 
 def error_response(
@@ -86,15 +91,13 @@ def error_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The one shape of all error bodies."""
-    body = {"error": {"code": code, "message": message, "details": list(details)}}
-    return json_response(body, status, headers)
+    return json_response(_body(code, message, details), status, headers)
 
 
 def service_error_response(request: Request, error: ServiceError) -> Response:
     """What a caller gets for one of our errors."""
-    headers = error_headers(request, error)
     status = STATUS_OF[type(error)]
-    return error_response(status, error.code, error.message, error.details, headers)
+    return json_response(error_body(error), status, error_headers(request, error))
 
 
 def error_headers(request: Request, error: ServiceError) -> dict[str, str]:
@@ -102,7 +105,7 @@ def error_headers(request: Request, error: ServiceError) -> dict[str, str]:
     request_id = request.headers.get(REQUEST_ID_HEADER, "")
     headers = {REQUEST_ID_HEADER: request_id} if is_request_id(request_id) else {}
     if isinstance(error, Overloaded):
-        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+        headers[RETRY_HEADER] = str(max(1, math.ceil(error.retry_after_s)))
     elif isinstance(error, RequestTimeout):
         headers["Connection"] = "close"  # nobody waits for the rest of the body
     elif isinstance(error, Unauthorized):

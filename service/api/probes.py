@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
 from service.api.state import state_of
 from service.errors import NotReady
+
+MODEL_SCHEMA = "ServedModel"
 
 router = APIRouter(tags=["operations"])
 
@@ -16,13 +21,34 @@ metrics_router = APIRouter(tags=["operations"])
 """Apart, since the metrics go to the admin port where there is one."""
 
 
-@router.get("/livez")
+class Live(BaseModel):
+    """The process answers."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "live"}]})
+
+    status: Literal["live"] = Field(description="Always the same.")
+
+
+class Ready(BaseModel):
+    """Scores can be served."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "ready"}]})
+
+    status: Literal["ready"] = Field(description="Always the same.")
+
+
+@router.get("/livez", summary="Is the process alive?", response_model=Live)
 async def livez() -> dict[str, str]:
     """200 while the process can answer at all; restart it where this fails."""
     return {"status": "live"}
 
 
-@router.get("/readyz", responses={503: documented_errors()[503]})
+@router.get(
+    "/readyz",
+    summary="Can it score now?",
+    response_model=Ready,
+    responses=documented_errors(NotReady),
+)
 async def readyz(request: Request) -> dict[str, str]:
     """200 while scores can be served; send traffic elsewhere where this fails."""
     why = state_of(request).why_not_ready()
@@ -31,14 +57,42 @@ async def readyz(request: Request) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@metrics_router.get("/metrics", response_class=Response)
+@metrics_router.get(
+    "/metrics",
+    summary="Prometheus metrics",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Prometheus' text exposition.",
+            "content": {
+                "text/plain": {
+                    "schema": {"type": "string"},
+                    "example": 'adrel_requests_total{outcome="ok",route="/v1/score"} 41.0\n',
+                }
+            },
+        }
+    },
+)
 async def metrics(request: Request) -> Response:
-    """Prometheus exposition."""
+    """Counters, gauges and histograms; all series exist from the start."""
     content = generate_latest(state_of(request).metrics.registry)
     return Response(content, media_type=CONTENT_TYPE_LATEST)
 
 
-@router.get("/v1/model", response_class=Response, responses={503: documented_errors()[503]})
+@router.get(
+    "/v1/model",
+    summary="Facts of the model",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "All that its manifest says, and how it is served.",
+            "content": {
+                "application/json": {"schema": {"$ref": f"#/components/schemas/{MODEL_SCHEMA}"}}
+            },
+        },
+        **documented_errors(NotReady),
+    },
+)
 async def model(request: Request) -> Response:
     """The facts of the model that serves: identity, inputs, parity, quality, calibration."""
     _, _, facts = state_of(request).ready_parts()

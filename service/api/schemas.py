@@ -19,6 +19,9 @@ from service.domain import Ad, PairStatus, Priority, ScoreQuery
 
 MAX_ID_CHARS = 256
 
+NULL = "{null}"
+"""A null in an example: the framework drops real ones from the OpenAPI document."""
+
 # Printable ASCII: the request id goes into a header and into logs.
 REQUEST_ID_PATTERN = r"^[\x21-\x7e]{1,128}$"
 REQUEST_ID_HEADER = "X-Request-Id"
@@ -41,14 +44,14 @@ class _Body(BaseModel):
 
 
 class AdIn(_Body):
-    """One ad: `text` as shown, or a `title` with or without a `description`."""
+    """One ad: `text` as shown, or a `title` with or without a `description`; not both."""
 
     id: str = Field(
         min_length=1, max_length=MAX_ID_CHARS, description="Opaque; echoed; may repeat."
     )
-    title: str = ""
-    description: str = ""
-    text: str = ""
+    title: str = Field(default="", description="As shown.")
+    description: str = Field(default="", description="As shown; follows the title.")
+    text: str = Field(default="", description="All of the ad, in place of title and description.")
 
     @model_validator(mode="after")
     def _says_something_once(self) -> Self:
@@ -62,21 +65,54 @@ class AdIn(_Body):
 
 
 class ScoreRequest(_Body):
-    """One query and the ads to score against it."""
+    """One query and the ads to score against it. Unknown fields are errors."""
 
-    query: Annotated[str, AfterValidator(_not_blank)] = Field(description="What the user typed.")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "query": "best running shoes for marathons",
+                    "ads": [
+                        {"id": "A", "title": "Nike Marathon Elite Shoes - 20% Off"},
+                        {
+                            "id": "B",
+                            "title": "Running Gear for Beginners",
+                            "description": "Shirts, shorts and socks",
+                        },
+                        {"id": "C", "text": "Cheap Printer Ink Outlet"},
+                    ],
+                    "timeout_ms": 250,
+                    "min_score": 0.5,
+                }
+            ]
+        }
+    )
+
+    query: Annotated[str, AfterValidator(_not_blank)] = Field(
+        description="What the user typed; not only white space."
+    )
     # The first faulty ad ends the check: a body can hold half a million of them.
     ads: Annotated[list[AdIn], FailFast()] = Field(
-        min_length=1, description="The answer keeps their order."
+        min_length=1,
+        description="The answer keeps their order.",
+        json_schema_extra={"maxItems": "{max_ads_per_request}"},
     )
     timeout_ms: float | None = Field(
-        default=None, gt=0, description="The answer leaves by then, with the scores that are ready."
+        default=None,
+        gt=0,
+        description="The answer leaves by then, with the scores that are ready. Counts from when "
+        "the headers are read; {default_timeout_ms} where neither this nor the header is given.",
+        json_schema_extra={"maximum": "{max_timeout_ms}"},
     )
-    priority: Literal["auction", "batch"] = "auction"
+    priority: Literal["auction", "batch"] = Field(
+        default="auction", description="batch is bulk work: served after, and refused before."
+    )
     min_score: float | None = Field(
         default=None, ge=0, le=1, description="Scores at or above it are marked eligible."
     )
-    request_id: RequestId | None = Field(default=None, description="Echoed; made up when absent.")
+    request_id: RequestId | None = Field(
+        default=None, description="Echoed. Where it is absent the header's, else one is made up."
+    )
 
     @property
     def n_fields(self) -> int:
@@ -101,47 +137,76 @@ class ScoreRequest(_Body):
 class ModelOut(BaseModel):
     """The model that gave the scores."""
 
-    name: str
-    version: str
+    name: str = Field(description="As the bundle has it.")
+    version: str = Field(description="Derived from the content: equal ones give equal scores.")
 
 
 class AdScoreOut(BaseModel):
     """One ad's outcome. `score` is null unless the status is ok or cached."""
 
-    id: str
-    score: float | None = Field(ge=0, le=1)
-    status: PairStatus
-    eligible: bool | None = Field(default=None, description="Only where min_score was given.")
+    id: str = Field(description="The ad's.")
+    score: float | None = Field(ge=0, le=1, description="Calibrated probability of relevance.")
+    status: PairStatus = Field(
+        description="ok: computed now; cached: computed before; deadline: not scored in time; "
+        "failed: the model failed on it."
+    )
+    eligible: bool | None = Field(
+        default=None, description="score >= min_score; only where that was given."
+    )
     truncated: bool = Field(default=False, description="Only where some of the text did not fit.")
 
 
 class TimingOut(BaseModel):
     """Milliseconds on this server."""
 
-    encode: float
-    queue: float
-    inference: float
-    total: float
+    encode: float = Field(description="From the headers to the queue.")
+    queue: float = Field(description="Until the first batch with one of its pairs started.")
+    inference: float = Field(description="Until the last pair was settled.")
+    total: float = Field(description="All of it.")
 
 
 class ScoreResponse(BaseModel):
     """The scores, in the order of the ads."""
 
-    request_id: str
-    model: ModelOut
-    scores: list[AdScoreOut]
-    timing_ms: TimingOut
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "request_id": "bac6be2f5fc0c3a2-1",
+                    "model": {"name": "adrel-minilm-l6", "version": "db6ee286ba5e"},
+                    "scores": [
+                        {"id": "A", "score": 0.8155645860321625, "status": "ok", "eligible": True},
+                        {"id": "B", "score": 0.446453423705675, "status": "ok", "eligible": False},
+                        {"id": "C", "score": NULL, "status": "deadline"},
+                    ],
+                    "timing_ms": {
+                        "encode": 3.251,
+                        "queue": 0.624,
+                        "inference": 14.433,
+                        "total": 18.307,
+                    },
+                }
+            ]
+        }
+    )
+
+    request_id: str = Field(description="The request's id, also in X-Request-Id.")
+    model: ModelOut = Field(description="Which model it was.")
+    scores: list[AdScoreOut] = Field(description="One for each ad.")
+    timing_ms: TimingOut = Field(description="Where the time went.")
 
 
 class ErrorOut(BaseModel):
     """What went wrong: a stable code, a sentence, and facts for programs."""
 
-    code: str
-    message: str
-    details: list[dict[str, Any]]
+    code: str = Field(description="Stable, for programs; also the metric label `outcome`.")
+    message: str = Field(description="For people: the field, what is wrong, the limit.")
+    details: list[dict[str, Any]] = Field(
+        description="One entry for each faulty field, or the figures behind a refusal."
+    )
 
 
 class ErrorResponse(BaseModel):
     """The body of every error."""
 
-    error: ErrorOut
+    error: ErrorOut = Field(description="The error.")

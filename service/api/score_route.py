@@ -7,19 +7,15 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.api.answering import (
-    TIMEOUT_PARAMETER,
-    answer_query,
-    now_s,
-    request_id,
-    timeout_s,
-)
+from service.api.answering import answer_query, now_s, request_id, timeout_s
 from service.api.body import parse_score_request, read_body
 from service.api.compatible import vllm
-from service.api.compatible.dialects import OpenAiError
+from service.api.compatible.dialects import OPENAI
+from service.api.compatible.vllm_bodies import SCORE_BODIES, VllmScoreResponse
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
-from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, ScoreResponse
+from service.api.openapi_parts import PARAMETERS, answered, either, request_body
+from service.api.schemas import REQUEST_ID_HEADER, ScoreRequest, ScoreResponse
 from service.api.state import state_of
 from service.domain import AdScore, ScoreAnswer
 from service.errors import InvalidRequest, NotReady, ServiceError
@@ -32,27 +28,16 @@ router = APIRouter(tags=["scoring"])
 
 @router.post(
     SCORE_ROUTE,
-    response_model=ScoreResponse | vllm.VllmScoreResponse,
+    summary="Score ads for a query",
+    response_model=ScoreResponse | VllmScoreResponse,
     responses={
-        status: {**entry, "model": ErrorResponse | OpenAiError}
-        for status, entry in documented_errors().items()
+        **answered("A score or a reason for each ad."),
+        **either(documented_errors(), OPENAI.documented_errors()),
     },
     openapi_extra={
         # The route reads the body itself, to bound it; so it also says what the body is.
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "anyOf": [
-                            {"$ref": "#/components/schemas/ScoreRequest"},
-                            *vllm.SCORE_BODY_SCHEMAS,
-                        ]
-                    }
-                }
-            },
-        },
-        "parameters": [TIMEOUT_PARAMETER],
+        "requestBody": request_body(ScoreRequest, *SCORE_BODIES),
+        "parameters": PARAMETERS,
     },
 )
 async def score(request: Request) -> Response:

@@ -36,14 +36,14 @@ TAIL_FROM = 20.0
 class _Map(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    fitted_on: str
+    fitted_on: str = Field(description="The labelled pairs.")
 
 
 class Identity(_Map):
     """The margin is the log-odds already."""
 
-    method: Literal["identity"] = "identity"
-    fitted_on: str = "nothing"
+    method: Literal["identity"] = Field(default="identity", description="Which map this is.")
+    fitted_on: str = Field(default="nothing", description="The labelled pairs.")
 
     def to_log_odds(self, margins: Margins) -> LogOdds:
         """The margins, (n,)."""
@@ -56,8 +56,10 @@ class Temperature(_Map):
     Source: Guo et al. 2017, "On calibration of modern neural networks".
     """
 
-    method: Literal["temperature"] = "temperature"
-    temperature: Annotated[float, Field(ge=1 / MAX_SLOPE, le=1 / MIN_SLOPE, allow_inf_nan=False)]
+    method: Literal["temperature"] = Field(default="temperature", description="Which map this is.")
+    temperature: Annotated[
+        float, Field(ge=1 / MAX_SLOPE, le=1 / MIN_SLOPE, allow_inf_nan=False)
+    ] = Field(description="Margins are divided by it.")
 
     def to_log_odds(self, margins: Margins) -> LogOdds:
         """Calibrated log-odds of margins, (n,) each."""
@@ -70,9 +72,9 @@ class Platt(_Map):
     Source: Platt 1999, "Probabilistic outputs for support vector machines".
     """
 
-    method: Literal["platt"] = "platt"
-    slope: Slope
-    intercept: Offset
+    method: Literal["platt"] = Field(default="platt", description="Which map this is.")
+    slope: Slope = Field(description="Margins are multiplied by it.")
+    intercept: Offset = Field(description="Added after that.")
 
     def to_log_odds(self, margins: Margins) -> LogOdds:
         """Calibrated log-odds of margins, (n,) each."""
@@ -89,10 +91,10 @@ class Beta(_Map):
     positive, since a side without a slope is a tie.
     """
 
-    method: Literal["beta"] = "beta"
-    a: Slope
-    b: Slope
-    c: Offset
+    method: Literal["beta"] = Field(default="beta", description="Which map this is.")
+    a: Slope = Field(description="Slope far below 0.")
+    b: Slope = Field(description="Slope far above 0.")
+    c: Offset = Field(description="Shift.")
 
     def to_log_odds(self, margins: Margins) -> LogOdds:
         """Calibrated log-odds of margins, (n,) each."""
@@ -113,11 +115,11 @@ class Isotonic(_Map):
     ties, where this has slopes.
     """
 
-    method: Literal["isotonic"] = "isotonic"
-    knot_margins: tuple[Offset, ...] = Field(min_length=1)
-    knot_log_odds: tuple[Offset, ...] = Field(min_length=1)
-    slope_below: Slope
-    slope_above: Slope
+    method: Literal["isotonic"] = Field(default="isotonic", description="Which map this is.")
+    knot_margins: tuple[Offset, ...] = Field(min_length=1, description="Rising.")
+    knot_log_odds: tuple[Offset, ...] = Field(min_length=1, description="At each knot; rising.")
+    slope_below: Slope = Field(description="Before the first knot.")
+    slope_above: Slope = Field(description="After the last.")
 
     @model_validator(mode="after")
     def _knots_rise(self) -> Self:

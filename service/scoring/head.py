@@ -23,10 +23,12 @@ class Head(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["binary", "multiclass", "ordinal"]
-    n_logits: int = Field(ge=1)
-    relevant_index: int = Field(default=0, ge=0)
-    grades: tuple[FiniteFloat, ...] = ()
+    kind: Literal["binary", "multiclass", "ordinal"] = Field(description="Of the outputs.")
+    n_logits: int = Field(ge=1, description="Outputs for each pair.")
+    relevant_index: int = Field(default=0, ge=0, description="Which one means relevant.")
+    grades: tuple[FiniteFloat, ...] = Field(
+        default=(), description="Value of each grade in 0-1; empty means evenly spaced."
+    )
 
     @model_validator(mode="after")
     def _outputs_fit_the_kind(self) -> Self:

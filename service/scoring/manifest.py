@@ -27,18 +27,18 @@ class _Record(BaseModel):
 class ModelIdentity(_Record):
     """Which model this is. `version` is derived from the content, so it never lies."""
 
-    name: str
-    version: str
-    architecture: str
-    source: str
-    source_sha256: str
+    name: str = Field(description="As it was named at export.")
+    version: str = Field(description="Derived from the content: equal ones give equal scores.")
+    architecture: str = Field(description="Class of the checkpoint, in transformers' words.")
+    source: str = Field(description="The checkpoint: a folder or a name on the hub.")
+    source_sha256: str = Field(description="Of the checkpoint's weights.")
 
 
 class AdText(_Record):
     """How an ad's fields become text; see `service.scoring.ad_template`."""
 
-    fields: tuple[str, ...]
-    separator: str
+    fields: tuple[str, ...] = Field(description="In this order.")
+    separator: str = Field(description="Between two fields.")
 
 
 class Inputs(_Record):
@@ -47,11 +47,14 @@ class Inputs(_Record):
     The truncation rule is `service.scoring.encoding.fit_lengths`.
     """
 
-    names: tuple[str, ...]
-    max_length_tokens: int = Field(ge=8)
-    pad_id: int = Field(ge=0)
-    truncation: Literal["ad_end_first"] = "ad_end_first"
-    ad_text: AdText
+    names: tuple[str, ...] = Field(description="Of the graph's inputs.")
+    max_length_tokens: int = Field(ge=8, description="Longest pair, special tokens included.")
+    pad_id: int = Field(ge=0, description="Token id of padding.")
+    truncation: Literal["ad_end_first"] = Field(
+        default="ad_end_first",
+        description="The ad's end is cut, down to half of the room; only then the query's.",
+    )
+    ad_text: AdText = Field(description="How an ad becomes text.")
 
 
 class Precision(_Record):
@@ -61,11 +64,13 @@ class Precision(_Record):
     weights are not what was asked for, where they are not.
     """
 
-    weights: Literal["fp32", "fp16", "int8"]
-    recipe: str
-    target: Literal["avx2", "avx512", "vnni", "arm64", "cuda"]
-    checked_on: str
-    note: str = ""
+    weights: Literal["fp32", "fp16", "int8"] = Field(description="Number format.")
+    recipe: str = Field(description="How they were quantized.")
+    target: Literal["avx2", "avx512", "vnni", "arm64", "cuda"] = Field(
+        description="Instruction set, or cuda, that the graph was made for."
+    )
+    checked_on: str = Field(description="Machine and execution provider of the export.")
+    note: str = Field(default="", description="Why the weights are not what was asked for.")
 
     @model_validator(mode="after")
     def _numbers_fit_the_target(self) -> Self:
@@ -79,27 +84,31 @@ class Precision(_Record):
 class Golden(_Record):
     """Reference pairs: the start-up self-test allows this much difference in logit."""
 
-    n_pairs: int = Field(ge=1)
-    logit_tolerance: FiniteFloat = Field(gt=0)
+    n_pairs: int = Field(ge=1, description="How many there are.")
+    logit_tolerance: FiniteFloat = Field(gt=0, description="Most difference in a logit.")
 
 
 class Manifest(_Record):
     """All facts of a bundle. `parity` and `quality` are the figures measured at export."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
-    model: ModelIdentity
-    head: Head
-    inputs: Inputs
-    precision: Precision
-    score_calibration: ScoreCalibration
-    golden: Golden
-    parity: dict[str, Any]
-    quality: dict[str, Any]
+    schema_version: Literal[2] = Field(
+        default=SCHEMA_VERSION, description="Of the bundle's manifest."
+    )
+    model: ModelIdentity = Field(description="Which model this is.")
+    head: Head = Field(description="What its outputs mean.")
+    inputs: Inputs = Field(description="What it is fed.")
+    precision: Precision = Field(description="The numbers of its weights.")
+    score_calibration: ScoreCalibration = Field(description="From logit to probability.")
+    golden: Golden = Field(description="The start-up self-test.")
+    parity: dict[str, Any] = Field(
+        description="Agreement with the original, as measured at export, and the tolerances."
+    )
+    quality: dict[str, Any] = Field(description="Figures on labelled pairs, where any were given.")
     score_histogram: tuple[float, ...] = Field(
         description="Share of reference pairs in each of ten equal bins of the score."
     )
-    tool_versions: dict[str, str]
-    files_sha256: dict[str, str]
+    tool_versions: dict[str, str] = Field(description="Libraries of the export.")
+    files_sha256: dict[str, str] = Field(description="Of each file of the bundle.")
 
     def content_version(self) -> str:
         """The version of what scores, and the checks before serving, rest on: equal ones agree."""

@@ -4,9 +4,9 @@
     calls           one call: read, answered, counted, its errors in its dialect
     pair_scoring    the pairs of any protocol, all scored or an error
     documents       documents as strings or objects, ranked
-    tei, cohere_jina, vllm, open_inference     the protocols themselves
+    tei, cohere_jina, vllm, open_inference     the protocols themselves, with `_bodies` beside them
+    open_inference_scoring, tensors     one request of the last of them, as JSON and as bytes
     rerank          POST /rerank, which three of them share
-    tensors         Open Inference tensors, as JSON and as bytes
     routes          all of it in one list
 
 These protocols have no word for a pair that could not be scored in time, so a request of theirs is

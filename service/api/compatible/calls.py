@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from service.api.answering import now_s
 from service.api.body import invalid_request, read_body
 from service.api.compatible.dialects import Dialect
-from service.api.error_handlers import INTERNAL_ERROR
+from service.api.error_examples import INTERNAL_ERROR
 from service.api.state import ServiceState, state_of
 from service.errors import InvalidRequest, NotReady, ServiceError
 
@@ -144,10 +144,3 @@ def validated(body: type[Body], fields: dict[str, Any]) -> Body:
         return body.model_validate(fields)
     except ValidationError as error:
         raise invalid_request(error) from None
-
-
-def body_schema(*bodies: type[BaseModel]) -> dict[str, Any]:
-    """OpenAPI `requestBody` of a route that reads its body itself."""
-    schemas = [{"$ref": f"#/components/schemas/{body.__name__}"} for body in bodies]
-    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    return {"required": True, "content": {"application/json": {"schema": schema}}}

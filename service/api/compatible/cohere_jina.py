@@ -10,10 +10,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.answering import TIMEOUT_PARAMETER
-from service.api.compatible.calls import Call, body_schema, counted, read_fields, validated
+from service.api.compatible.calls import Call, counted, read_fields, validated
 from service.api.compatible.dialects import COHERE_JINA
 from service.api.compatible.documents import (
     RerankBody,
@@ -25,6 +24,7 @@ from service.api.compatible.documents import (
 )
 from service.api.compatible.pair_scoring import Asked, score_pairs
 from service.api.json_response import json_response
+from service.api.openapi_parts import COMPATIBLE_PARAMETERS, answered, request_body
 from service.api.schemas import REQUEST_ID_HEADER
 
 V1_ROUTE = "/v1/rerank"
@@ -42,6 +42,19 @@ router = APIRouter(tags=["rerank"])
 class RerankRequest(RerankBody):
     """A query and documents to rank for it."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "rerank-v3.5",
+                    "query": "best running shoes",
+                    "documents": ["Printer Ink Outlet", "Marathon Elite Shoes"],
+                    "top_n": 1,
+                }
+            ]
+        }
+    )
+
     rank_fields: list[str] | None = Field(
         default=None,
         fail_fast=True,
@@ -56,62 +69,86 @@ class RerankRequest(RerankBody):
 class DocumentOut(BaseModel):
     """A document as it was read."""
 
-    text: str
+    text: str = Field(description="Of its fields that were read.")
 
 
 class RerankResult(BaseModel):
     """One document's place."""
 
-    index: int
-    relevance_score: float = Field(ge=0, le=1)
-    document: DocumentOut | None = None
+    index: int = Field(ge=0, description="In the request.")
+    relevance_score: float = Field(ge=0, le=1, description="Calibrated probability of relevance.")
+    document: DocumentOut | None = Field(default=None, description="See the route.")
 
 
 class BilledUnits(BaseModel):
     """What Cohere would bill."""
 
-    search_units: int
+    search_units: int = Field(description="Always 1.")
 
 
 class ApiVersion(BaseModel):
     """Of the route."""
 
-    version: str
+    version: str = Field(description="1 or 2.")
 
 
 class RerankMeta(BaseModel):
     """What Cohere says about its answers."""
 
-    api_version: ApiVersion
-    billed_units: BilledUnits
+    api_version: ApiVersion = Field(description="Of Cohere's API.")
+    billed_units: BilledUnits = Field(description="Nothing is billed; clients look for it.")
     warnings: list[str] | None = Field(default=None, description="Fields that had no effect.")
 
 
 class RerankResponse(BaseModel):
     """Documents in the order of their scores."""
 
-    id: str
-    model: str
-    results: list[RerankResult]
-    usage: Usage
-    meta: RerankMeta
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "bac6be2f5fc0c3a2-1",
+                    "model": "adrel-minilm-l6",
+                    "results": [
+                        {
+                            "index": 1,
+                            "relevance_score": 0.8155645860321625,
+                            "document": {"text": "Marathon Elite Shoes"},
+                        }
+                    ],
+                    "usage": {"prompt_tokens": 21, "total_tokens": 21},
+                    "meta": {
+                        "api_version": {"version": "1"},
+                        "billed_units": {"search_units": 1},
+                    },
+                }
+            ]
+        }
+    )
+
+    id: str = Field(description="The request's id, also in X-Request-Id.")
+    model: str = Field(description="Name of the model that gave the scores.")
+    results: list[RerankResult] = Field(description="Best first.")
+    usage: Usage = Field(description="What was computed for it; Jina's and vLLM's clients read it.")
+    meta: RerankMeta = Field(description="Cohere's clients read it.")
 
 
 def _route(
-    path: str,
+    path: str, summary: str
 ) -> Callable[[Callable[[Request], Awaitable[Response]]], Callable[[Request], Awaitable[Response]]]:
     return router.post(
         path,
+        summary=summary,
         response_model=RerankResponse,
-        responses=COHERE_JINA.documented_errors(),
+        responses={**answered("Best first."), **COHERE_JINA.documented_errors()},
         openapi_extra={
-            "requestBody": body_schema(RerankRequest),
-            "parameters": [TIMEOUT_PARAMETER],
+            "requestBody": request_body(RerankRequest),
+            "parameters": COMPATIBLE_PARAMETERS,
         },
     )
 
 
-@_route(V1_ROUTE)
+@_route(V1_ROUTE, "Rank documents (Cohere v1, Jina)")
 async def rerank_v1(request: Request) -> Response:
     """Rank documents by their relevance to a query, for clients of Cohere's v1 and of Jina.
 
@@ -126,7 +163,7 @@ async def rerank_v1(request: Request) -> Response:
     return await counted(request, V1_ROUTE, COHERE_JINA, answer)
 
 
-@_route(V2_ROUTE)
+@_route(V2_ROUTE, "Rank documents (Cohere v2)")
 async def rerank_v2(request: Request) -> Response:
     """Rank documents by their relevance to a query, for clients of Cohere's v2.
 

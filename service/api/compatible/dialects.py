@@ -9,8 +9,10 @@ from typing import Any, Literal
 from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
+from service.api.error_examples import ERROR_EXAMPLES
 from service.api.error_handlers import STATUS_OF, error_headers
 from service.api.json_response import json_response
+from service.api.openapi_parts import Responses, error_responses
 from service.errors import (
     BodyTooLarge,
     InferenceFailed,
@@ -40,6 +42,13 @@ class UnknownModel(InvalidRequest):
     """The path names a model or a version that does not serve here."""
 
 
+_EXAMPLES: tuple[ServiceError, ...] = (
+    NothingToScore("documents"),
+    TextTooLong("texts[1]: does not fit the model with its query, and truncate is false"),
+    UnknownModel("unknown model 'other'; 'adrel-minilm-l6' serves here"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How one family of clients wants its errors.
@@ -64,22 +73,37 @@ class Dialect:
         status = self.status(type(error))
         return json_response(self.body(status, error), status, error_headers(request, error))
 
-    def documented_errors(self) -> dict[int | str, dict[str, Any]]:
-        """OpenAPI `responses=` of a route that scores, from the tables that decide."""
-        codes: dict[int, set[str]] = {}
-        for error in {**STATUS_OF, **self.statuses}:
-            codes.setdefault(self.status(error), set()).add(error.code)
-        return {
-            status: {"model": self.schema, "description": f"As our {', '.join(sorted(names))}."}
-            for status, names in sorted(codes.items())
-        }
+    def documented_errors(self, *errors: type[ServiceError]) -> Responses:
+        """OpenAPI `responses=` from the tables that decide.
+
+        Args:
+            errors: That the route can answer; none means all of a route that scores.
+        """
+        examples = [
+            example
+            for example in (*ERROR_EXAMPLES, *_EXAMPLES)
+            if (type(example) in errors if errors else self._is_told(type(example)))
+        ]
+        statuses = [self.status(type(example)) for example in examples]
+        return error_responses(
+            self.schema,
+            (
+                (type(example), status, self.body(status, example))
+                for example, status in zip(examples, statuses, strict=True)
+            ),
+        )
+
+    def _is_told(self, error: type[ServiceError]) -> bool:
+        return error in STATUS_OF or error in self.statuses or error is NothingToScore
 
 
 class TeiError(BaseModel):
     """The body of an error as text-embeddings-inference gives it."""
 
-    error: str
-    error_type: Literal["Unhealthy", "Backend", "Overloaded", "Validation", "Empty"]
+    error: str = Field(description="What went wrong, with the field and the limit.")
+    error_type: Literal["Unhealthy", "Backend", "Overloaded", "Validation", "Empty"] = Field(
+        description="Whose turn it is: Overloaded and Unhealthy mean come back later."
+    )
 
 
 _FAULTS_OF_THE_CALLER = (
@@ -108,16 +132,16 @@ def _tei_body(_: int, error: ServiceError) -> dict[str, Any]:
 class OpenAiErrorBody(BaseModel):
     """What went wrong."""
 
-    message: str
-    type: str
-    param: str | None
+    message: str = Field(description="What went wrong, with the field and the limit.")
+    type: str = Field(description="Our code for the error, as in POST /v1/score.")
+    param: str | None = Field(description="The first faulty field, where there is one.")
     code: int = Field(description="The HTTP status.")
 
 
 class OpenAiError(BaseModel):
     """The body of an error as vLLM and Infinity give it, after OpenAI."""
 
-    error: OpenAiErrorBody
+    error: OpenAiErrorBody = Field(description="The error.")
 
 
 def _openai_body(status: int, error: ServiceError) -> dict[str, Any]:
@@ -128,8 +152,8 @@ def _openai_body(status: int, error: ServiceError) -> dict[str, Any]:
 class CohereJinaError(BaseModel):
     """The body of an error: Cohere's clients read `message`, Jina's read `detail`."""
 
-    message: str
-    detail: str
+    message: str = Field(description="What went wrong, with the field and the limit.")
+    detail: str = Field(description="The same.")
 
 
 def _cohere_jina_body(_: int, error: ServiceError) -> dict[str, Any]:
@@ -139,7 +163,7 @@ def _cohere_jina_body(_: int, error: ServiceError) -> dict[str, Any]:
 class OpenInferenceError(BaseModel):
     """The body of an error in the Open Inference Protocol."""
 
-    error: str
+    error: str = Field(description="What went wrong, with the field and the limit.")
 
 
 def _open_inference_body(_: int, error: ServiceError) -> dict[str, Any]:

@@ -17,19 +17,20 @@ Documents = Annotated[
         {
             "type": "array",
             "minItems": 1,
+            "maxItems": "{max_ads_per_request}",
             "items": {
                 "anyOf": [
                     {"type": "string"},
                     {
                         "type": "object",
-                        "properties": {"text": {"type": "string"}},
+                        "properties": {"text": {"type": "string", "description": "What is read."}},
                         "additionalProperties": True,
                     },
                 ]
             },
         }
     ),
-    Field(description="Strings, or objects with a `text`. The limit is max_ads_per_request."),
+    Field(description="Strings, or objects with a `text`; empty ones are scored too."),
 ]
 
 ModelName = Annotated[
@@ -47,18 +48,20 @@ class RerankBody(LenientBody):
     """What all requests with documents have."""
 
     model: ModelName = None
-    query: str
+    query: str = Field(description="What the user typed; not only white space.")
     documents: Documents
     top_n: TopN = None
-    return_documents: bool | None = None
+    return_documents: bool | None = Field(
+        default=None, description="Whether documents are in the answer; see the route."
+    )
     priority: int | None = Field(default=None, description="Over 0 is bulk work.")
 
 
 class Usage(BaseModel):
     """Tokens of the pairs that were computed for this request; pairs from the cache cost none."""
 
-    prompt_tokens: int
-    total_tokens: int
+    prompt_tokens: int = Field(description="Special tokens included.")
+    total_tokens: int = Field(description="The same.")
 
 
 def usage(computed_tokens: int) -> dict[str, int]:

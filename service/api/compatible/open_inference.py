@@ -6,73 +6,94 @@ and its binary tensor data extension, which its Python client uses unless told o
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 
-from service.api.answering import TIMEOUT_PARAMETER, invalid
-from service.api.body import read_body
-from service.api.compatible.calls import (
-    Call,
-    body_schema,
-    counted,
-    parse_fields,
-    validated,
-)
-from service.api.compatible.dialects import OPEN_INFERENCE, OpenInferenceError, UnknownModel
-from service.api.compatible.documents import priority_class
+from service.api.compatible.calls import Call, counted
+from service.api.compatible.dialects import OPEN_INFERENCE, UnknownModel
 from service.api.compatible.open_inference_bodies import (
     InferRequest,
     InferResponse,
     ModelMetadata,
-    OutputWanted,
+    ModelReady,
+    ServerLive,
     ServerMetadata,
+    ServerReady,
 )
-from service.api.compatible.pair_scoring import Asked, score_pairs
+from service.api.compatible.open_inference_scoring import (
+    INPUTS,
+    OUTPUTS,
+    answer_infer,
+    identity_of,
+)
 from service.api.compatible.release import release
-from service.api.compatible.tensors import HEADER, input_texts, output_body, split_body
+from service.api.compatible.tensors import HEADER
 from service.api.json_response import json_response
-from service.api.schemas import REQUEST_ID_HEADER, is_request_id
-from service.api.state import ServiceState, state_of
+from service.api.openapi_parts import COMPATIBLE_PARAMETERS, REQUEST_ID_OUT, request_body
+from service.api.state import state_of
 from service.errors import NotReady, ServiceError
 
-INFER_ROUTE = "/v2/models/{model}/infer"
+MODEL = "/v2/models/{model}"
+VERSION = f"{MODEL}/versions/{{version}}"
+INFER_ROUTE = f"{MODEL}/infer"
 
-MOST_URGENT = 1  # in Triton's numbers, where 0 is the default
+BINARY = {"schema": {"type": "string", "format": "binary"}, "example": "JSON, then bytes"}
 
-INPUTS = ("query", "ad")
-OUTPUTS = ("score", "logit")
+_OF_A_MODEL = OPEN_INFERENCE.documented_errors(UnknownModel, NotReady)
+_METADATA: dict[str, Any] = {"response_model": ModelMetadata, "responses": _OF_A_MODEL}
+_READY: dict[str, Any] = {"response_model": ModelReady, "responses": _OF_A_MODEL}
 
-NOT_READY = {"model": OpenInferenceError, "description": "Starting or draining."}
-# Without this one FastAPI documents an error of its own for the names in the path.
-OTHER = {"model": OpenInferenceError, "description": "Any other error."}
-NOT_FOUND = {"model": OpenInferenceError, "description": "Another model or version, or no route."}
-
-OF_A_MODEL: dict[int | str, dict[str, Any]] = {
-    404: NOT_FOUND,
-    503: NOT_READY,
-    "default": OTHER,
+_HEADER = {
+    "description": "Bytes of JSON before the binary tensors; absent where there are none.",
+    "schema": {"type": "integer", "minimum": 0},
 }
+_BODY = request_body(InferRequest)
+_BODY["content"]["application/octet-stream"] = BINARY
+_INFER: dict[str, Any] = {
+    "response_model": InferResponse,
+    "responses": {
+        200: {
+            "description": "A score for every ad.",
+            "headers": {**REQUEST_ID_OUT, HEADER: _HEADER},
+            "content": {"application/octet-stream": BINARY},
+        },
+        **OPEN_INFERENCE.documented_errors(),
+    },
+    "openapi_extra": {
+        "requestBody": _BODY,
+        "parameters": [
+            *COMPATIBLE_PARAMETERS,
+            {"name": HEADER, "in": "header", "required": False, "example": 412, **_HEADER},
+        ],
+    },
+}
+
+ModelName = Annotated[str, Path(description="Name of the model that serves.")]
+ModelVersion = Annotated[str, Path(description="Its version.")]
 
 router = APIRouter(tags=["open inference protocol"])
 
 
-@router.get("/v2", response_model=ServerMetadata)
+@router.get("/v2", summary="Which server this is", response_model=ServerMetadata)
 async def server_metadata() -> Response:
     """Which server this is, and which extensions it has."""
     extensions = ["binary_tensor_data", "parameters"]
     return json_response({"name": "adrel", "version": release(), "extensions": extensions})
 
 
-@router.get("/v2/health/live", response_model=dict[str, bool])
+@router.get("/v2/health/live", summary="Is the process alive?", response_model=ServerLive)
 async def live() -> Response:
     """200 while the process can answer at all."""
     return json_response({"live": True})
 
 
-@router.get("/v2/health/ready", response_model=dict[str, bool], responses={503: NOT_READY})
+@router.get(
+    "/v2/health/ready",
+    summary="Can it score now?",
+    response_model=ServerReady,
+    responses=OPEN_INFERENCE.documented_errors(NotReady),
+)
 async def ready(request: Request) -> Response:
     """200 while scores can be served."""
     why = state_of(request).why_not_ready()
@@ -81,16 +102,49 @@ async def ready(request: Request) -> Response:
     return json_response({"ready": True})
 
 
-@router.get("/v2/models/{model}", response_model=ModelMetadata, responses=OF_A_MODEL)
-@router.get(
-    "/v2/models/{model}/versions/{version}",
-    response_model=ModelMetadata,
-    responses=OF_A_MODEL,
-)
-async def model_metadata(request: Request, model: str, version: str | None = None) -> Response:
+@router.get(MODEL, summary="Inputs and outputs of the model", **_METADATA)
+async def model_metadata(request: Request, model: ModelName) -> Response:
     """What the model takes and gives."""
+    return _metadata(request, model)
+
+
+@router.get(VERSION, summary="Inputs and outputs of a version of the model", **_METADATA)
+async def version_metadata(request: Request, model: ModelName, version: ModelVersion) -> Response:
+    """What this version of the model takes and gives."""
+    return _metadata(request, model, version)
+
+
+@router.get(f"{MODEL}/ready", summary="Can the model be asked?", **_READY)
+async def model_ready(request: Request, model: ModelName) -> Response:
+    """200 while this model can be asked."""
+    return _ready(request, model)
+
+
+@router.get(f"{VERSION}/ready", summary="Can a version of the model be asked?", **_READY)
+async def version_ready(request: Request, model: ModelName, version: ModelVersion) -> Response:
+    """200 while this version of the model can be asked."""
+    return _ready(request, model, version)
+
+
+@router.post(INFER_ROUTE, summary="Score ads by the model", **_INFER)
+async def infer(request: Request, model: ModelName) -> Response:
+    """Score ads: BYTES tensors `query` (one row for all ads, or one each) and `ad`.
+
+    Gives the FP32 tensor `score`, and `logit` if it is asked for by name. The header
+    `Inference-Header-Content-Length` says where the JSON ends and binary tensor data begins.
+    """
+    return await _infer(request, model)
+
+
+@router.post(f"{VERSION}/infer", summary="Score ads by a version of the model", **_INFER)
+async def infer_version(request: Request, model: ModelName, version: ModelVersion) -> Response:
+    """Score ads by this version of the model; see the route without a version."""
+    return await _infer(request, model, version)
+
+
+def _metadata(request: Request, model: str, version: str | None = None) -> Response:
     try:
-        identity = _identity(state_of(request), model, version)
+        identity = identity_of(state_of(request), model, version)
     except ServiceError as error:
         return OPEN_INFERENCE.error_response(request, error)
     tensors = [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in INPUTS]
@@ -105,138 +159,16 @@ async def model_metadata(request: Request, model: str, version: str | None = Non
     return json_response(content)
 
 
-@router.get(
-    "/v2/models/{model}/ready",
-    response_model=dict[str, str | bool],
-    responses=OF_A_MODEL,
-)
-@router.get(
-    "/v2/models/{model}/versions/{version}/ready",
-    response_model=dict[str, str | bool],
-    responses=OF_A_MODEL,
-)
-async def model_ready(request: Request, model: str, version: str | None = None) -> Response:
-    """200 while this model can be asked."""
+def _ready(request: Request, model: str, version: str | None = None) -> Response:
     try:
-        identity = _identity(state_of(request), model, version)
+        identity = identity_of(state_of(request), model, version)
     except ServiceError as error:
         return OPEN_INFERENCE.error_response(request, error)
     return json_response({"name": identity["name"], "ready": True})
 
 
-@router.post(
-    INFER_ROUTE,
-    response_model=InferResponse,
-    responses={**OPEN_INFERENCE.documented_errors(), "default": OTHER},
-    openapi_extra={"requestBody": body_schema(InferRequest), "parameters": [TIMEOUT_PARAMETER]},
-)
-@router.post(
-    "/v2/models/{model}/versions/{version}/infer",
-    response_model=InferResponse,
-    responses={**OPEN_INFERENCE.documented_errors(), "default": OTHER},
-    openapi_extra={"requestBody": body_schema(InferRequest), "parameters": [TIMEOUT_PARAMETER]},
-)
-async def infer(request: Request, model: str, version: str | None = None) -> Response:
-    """Score ads: BYTES tensors `query` (one row for all ads, or one each) and `ad`.
-
-    Gives the FP32 tensor `score`, and `logit` if it is asked for by name. The header
-    `Inference-Header-Content-Length` says where the JSON ends and binary tensor data begins.
-    """
-
+async def _infer(request: Request, model: str, version: str | None = None) -> Response:
     async def answer(call: Call) -> Response:
-        return await _answer(call, model, version)
+        return await answer_infer(call, model, version)
 
     return await counted(request, INFER_ROUTE, OPEN_INFERENCE, answer)
-
-
-async def _answer(call: Call, model: str, version: str | None) -> Response:
-    request = call.request
-    identity = _identity(call.state, model, version)
-    # Triton's client declares no content type, and with binary data it is not JSON alone.
-    content = await read_body(request, call.state.limits, any_type=True)
-    head, binary = split_body(content, request.headers.get(HEADER))
-    body = validated(InferRequest, parse_fields(head))
-    texts = input_texts(body.inputs, binary)
-    for name in INPUTS:
-        if name not in texts:
-            raise invalid("inputs", f"needs a tensor {name}")
-    queries, ads = texts["query"], texts["ad"]
-    if ads and len(queries) not in (1, len(ads)):
-        raise invalid("query", f"must have 1 row or {len(ads)}, one for each ad: {len(queries)}")
-    parameters = body.parameters or {}
-    wanted = _wanted(body.outputs, parameters.get("binary_data_output") is True)
-    own_id = body.id if body.id is not None and is_request_id(body.id) else None
-    asked = Asked(
-        queries,
-        ads,
-        texts_field="ad",
-        query_place="query" if len(queries) == 1 else "query[{}]",
-        text_place="ad[{}]",
-        priority=priority_class(_number(parameters, "priority"), MOST_URGENT),
-        timeout_ms=_timeout_ms(parameters),
-        request_id=own_id,
-    )
-    scored = await score_pairs(call, asked)
-    values = {"score": scored.scores, "logit": scored.margins}
-    answer = {"model_name": identity["name"], "model_version": identity["version"]}
-    answer |= {} if body.id is None else {"id": body.id}
-    shape = next(tensor.shape for tensor in body.inputs if tensor.name == "ad")
-    outputs = [(name, values[name], as_bytes) for name, as_bytes in wanted]
-    content, json_bytes = output_body(answer, outputs, shape)
-    headers = {REQUEST_ID_HEADER: scored.request_id}
-    if json_bytes is None:
-        return Response(content, headers=headers, media_type="application/json")
-    headers[HEADER] = str(json_bytes)
-    return Response(content, headers=headers, media_type="application/octet-stream")
-
-
-def _identity(state: ServiceState, model: str, version: str | None) -> dict[str, str]:
-    """Name and version of the model that serves.
-
-    Raises:
-        NotReady: None does now.
-        UnknownModel: The path names another.
-    """
-    _, _, facts = state.ready_parts()
-    identity: dict[str, str] = facts["model"]
-    if model != identity["name"]:
-        raise UnknownModel(f"unknown model {model[:100]!r}; {identity['name']!r} serves here")
-    if version is not None and version != identity["version"]:
-        raise UnknownModel(
-            f"unknown version {version[:100]!r} of {model!r}; {identity['version']!r} serves here"
-        )
-    return identity
-
-
-def _wanted(outputs: Sequence[OutputWanted] | None, binary: bool) -> list[tuple[str, bool]]:
-    """Names of the outputs, and whether each goes as bytes."""
-    if not outputs:
-        return [("score", binary)]
-    wanted: dict[str, bool] = {}
-    for output in outputs:
-        if output.name not in OUTPUTS:
-            raise invalid("outputs", f"there is no {output.name[:100]!r}, only score and logit")
-        parameters = output.parameters or {}
-        if "shared_memory_region" in parameters or "classification" in parameters:
-            raise invalid(output.name, "neither shared memory nor classification is there")
-        wanted[output.name] = parameters.get("binary_data", binary) is True
-    return list(wanted.items())
-
-
-def _timeout_ms(parameters: dict[str, Any]) -> float | None:
-    timeout_us = _number(parameters, "timeout")
-    return timeout_us / 1000 if timeout_us else None
-
-
-def _number(parameters: dict[str, Any], name: str) -> int | None:
-    """A parameter that is a number of 0 or more; 0 is its default.
-
-    Raises:
-        InvalidRequest: It is something else.
-    """
-    value = parameters.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-        raise invalid(f"parameters.{name}", "must be a number of 0 or more")
-    return math.ceil(value) if value < 1e15 else 10**15

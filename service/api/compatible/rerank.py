@@ -9,13 +9,11 @@ import time
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.answering import TIMEOUT_PARAMETER
 from service.api.compatible import tei
 from service.api.compatible.calls import (
     Call,
-    body_schema,
     check_given_once,
     counted,
     read_fields,
@@ -32,7 +30,9 @@ from service.api.compatible.documents import (
     usage,
 )
 from service.api.compatible.pair_scoring import Asked, score_pairs
+from service.api.compatible.tei_bodies import TeiRank, TeiRerankRequest
 from service.api.json_response import json_response
+from service.api.openapi_parts import COMPATIBLE_PARAMETERS, answered, either, request_body
 from service.api.schemas import REQUEST_ID_HEADER
 
 RERANK_ROUTE = "/rerank"
@@ -44,50 +44,85 @@ router = APIRouter(tags=["rerank"])
 class DocumentsRerankRequest(RerankBody):
     """A query and documents to rank for it."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "query": "best running shoes",
+                    "documents": ["Printer Ink Outlet", "Marathon Elite Shoes"],
+                    "return_documents": True,
+                    "top_n": 1,
+                }
+            ]
+        }
+    )
+
     raw_scores: bool | None = Field(default=None, description="The logit instead of the score.")
     use_activation: bool | None = Field(default=None, description="False is raw_scores.")
 
 
-DOCUMENTS_FIELDS = DocumentsRerankRequest.model_fields.keys() - tei.TeiRerankRequest.model_fields
+DOCUMENTS_FIELDS = DocumentsRerankRequest.model_fields.keys() - TeiRerankRequest.model_fields
 """What a client of text-embeddings-inference never sends."""
 
 
 class DocumentsRerankResult(BaseModel):
     """One document's place. Infinity has the document as a string, vLLM as an object."""
 
-    index: int
-    relevance_score: float
-    document: DocumentOut | str | None = None
+    index: int = Field(ge=0, description="In the request.")
+    relevance_score: float = Field(
+        description="Calibrated, in 0-1; the logit where that was asked for."
+    )
+    document: DocumentOut | str | None = Field(
+        default=None, description="Absent where return_documents is false."
+    )
 
 
 class DocumentsRerankResponse(BaseModel):
     """Documents in the order of their scores."""
 
-    id: str
-    object: Literal["rerank"]
-    created: int
-    model: str
-    results: list[DocumentsRerankResult]
-    usage: Usage
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "bac6be2f5fc0c3a2-1",
+                    "object": "rerank",
+                    "created": 1796040000,
+                    "model": "adrel-minilm-l6",
+                    "results": [
+                        {
+                            "index": 1,
+                            "relevance_score": 0.8155645860321625,
+                            "document": "Marathon Elite Shoes",
+                        }
+                    ],
+                    "usage": {"prompt_tokens": 21, "total_tokens": 21},
+                }
+            ]
+        }
+    )
+
+    id: str = Field(description="The request's id, also in X-Request-Id.")
+    object: Literal["rerank"] = Field(description="What this is.")
+    created: int = Field(description="Seconds since 1970.")
+    model: str = Field(description="Name of the model that gave the scores.")
+    results: list[DocumentsRerankResult] = Field(description="Best first.")
+    usage: Usage = Field(description="What was computed for it.")
 
 
 @router.post(
     RERANK_ROUTE,
-    response_model=list[tei.TeiRank] | DocumentsRerankResponse,
+    summary="Rank texts or documents",
+    response_model=list[TeiRank] | DocumentsRerankResponse,
     responses={
-        status: {"model": TEI.schema | OPENAI.schema, "description": description}
-        for status, description in sorted(
-            {
-                status: entry["description"]
-                for dialect in (OPENAI, TEI)
-                for status, entry in dialect.documented_errors().items()
-            }.items(),
-            key=lambda entry: int(entry[0]),
-        )
+        **answered(
+            "Best first. The timing headers are there where `texts` were given.",
+            tei.TIMING_HEADERS,
+        ),
+        **either(OPENAI.documented_errors(), TEI.documented_errors()),
     },
     openapi_extra={
-        "requestBody": body_schema(tei.TeiRerankRequest, DocumentsRerankRequest),
-        "parameters": [TIMEOUT_PARAMETER],
+        "requestBody": request_body(TeiRerankRequest, DocumentsRerankRequest),
+        "parameters": COMPATIBLE_PARAMETERS,
     },
 )
 async def rerank(request: Request) -> Response:

@@ -16,6 +16,8 @@ from service.api.compatible.dialects import (
     Dialect,
 )
 from service.api.compatible.open_inference_bodies import InferRequest
+from service.api.compatible.tei_bodies import TeiPredictRequest, TeiRerankRequest
+from service.api.compatible.vllm_bodies import SCORE_BODIES
 from service.api.error_handlers import service_error_response
 from service.errors import InvalidRequest, ServiceError
 
@@ -38,11 +40,11 @@ COUNTED_ROUTES = (
 """Values of the label `route`, one for each path template but for the version in the last one."""
 
 BODIES: tuple[type[BaseModel], ...] = (
-    tei.TeiRerankRequest,
-    tei.TeiPredictRequest,
+    TeiRerankRequest,
+    TeiPredictRequest,
     rerank.DocumentsRerankRequest,
     cohere_jina.RerankRequest,
-    *vllm.SCORE_BODIES,
+    *SCORE_BODIES,
     InferRequest,
 )
 """What the routes read by themselves, for the OpenAPI document."""

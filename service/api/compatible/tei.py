@@ -5,25 +5,36 @@ Shapes as of its version 1.8: https://huggingface.github.io/text-embeddings-infe
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, FailFast, Field, WithJsonSchema
 
-from service.api.answering import TIMEOUT_PARAMETER, invalid
+from service.api.answering import invalid
 from service.api.compatible.calls import (
     Call,
-    LenientBody,
-    body_schema,
     counted,
     read_fields,
     validated,
 )
-from service.api.compatible.dialects import TEI, TeiError
+from service.api.compatible.dialects import TEI
 from service.api.compatible.documents import ranking
 from service.api.compatible.pair_scoring import Asked, Scored, score_pairs
 from service.api.compatible.release import release
+from service.api.compatible.tei_bodies import (
+    LABEL,
+    NO_SUCH_LIMIT,
+    TeiInfo,
+    TeiPrediction,
+    TeiPredictRequest,
+    TeiRerankRequest,
+)
 from service.api.json_response import json_response
+from service.api.openapi_parts import (
+    COMPATIBLE_PARAMETERS,
+    REQUEST_ID_OUT,
+    answered,
+    request_body,
+)
 from service.api.schemas import REQUEST_ID_HEADER
 from service.api.state import state_of
 from service.errors import NotReady, TooManyAds
@@ -32,80 +43,39 @@ PREDICT_ROUTE = "/predict"
 INFO_ROUTE = "/info"
 HEALTH_ROUTE = "/health"
 
-LABEL = "relevant"
-NO_SUCH_LIMIT = 2**31 - 1
-
 router = APIRouter(tags=["text-embeddings-inference"])
 
-
-_PAIR = {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}
-_PAIRS = {"type": "array", "items": _PAIR}
-
-
-class TeiOptions(LenientBody):
-    """What both requests may ask for."""
-
-    truncate: bool | None = Field(
-        default=None, description="False: refuse a text that does not fit. Else its end is cut."
-    )
-    truncation_direction: Literal["Right", "right"] | None = Field(
-        default=None, description="Texts are cut on the right alone."
-    )
-    raw_scores: bool | None = Field(default=None, description="The logit instead of the score.")
-
-
-class TeiRerankRequest(TeiOptions):
-    """A query and the texts to rank for it."""
-
-    query: str
-    texts: Annotated[list[str], FailFast()] = Field(description="At most max_ads_per_request.")
-    return_text: bool | None = None
-
-
-class TeiRank(BaseModel):
-    """One text's place; the answer is an array of them, best first."""
-
-    index: int
-    score: float
-    text: str | None = Field(default=None, description="Only where return_text was true.")
-
-
-class TeiPredictRequest(TeiOptions):
-    """One pair `[query, ad]`, or an array of pairs."""
-
-    inputs: Annotated[list[Any], WithJsonSchema({"anyOf": [_PAIR, _PAIRS]})]
-
-
-class TeiPrediction(BaseModel):
-    """The score of a pair; the only label is `relevant`."""
-
-    score: float
-    label: str
-
-
-class TeiModelType(BaseModel):
-    """What kind of model serves."""
-
-    reranker: dict[str, dict[str, Any]]
-
-
-class TeiInfo(BaseModel):
-    """The model and the limits, in text-embeddings-inference's words."""
-
-    model_id: str
-    model_sha: str
-    model_dtype: str
-    model_type: TeiModelType
-    max_concurrent_requests: int = Field(description="No limit of this kind: time is the limit.")
-    max_input_length: int
-    max_batch_tokens: int
-    max_batch_requests: int
-    max_client_batch_size: int
-    auto_truncate: bool
-    tokenization_workers: int
-    version: str
-    sha: None
-    docker_label: None
+# By text-embeddings-inference's own names.
+_TIMES = {
+    "x-total-time": "From the headers to the answer",
+    "x-compute-time": "The same",
+    "x-tokenization-time": "Until the pairs were in tokens",
+    "x-queue-time": "Until the first batch with one of them started",
+    "x-inference-time": "Until the last pair was settled",
+}
+TIMING_HEADERS = {
+    **REQUEST_ID_OUT,
+    "x-compute-type": {
+        "description": "Execution provider.",
+        "schema": {"type": "string"},
+        "example": "cpu+optimized",
+    },
+    "x-compute-characters": {
+        "description": "Characters of all pairs.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "x-compute-tokens": {
+        "description": "Tokens of the pairs that were computed; pairs from the cache count none.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    **{
+        name: {
+            "description": f"{what}, in whole milliseconds.",
+            "schema": {"type": "integer", "minimum": 0},
+        }
+        for name, what in _TIMES.items()
+    },
+}
 
 
 async def answer_rerank(call: Call, fields: dict[str, Any]) -> Response:
@@ -133,11 +103,15 @@ async def answer_rerank(call: Call, fields: dict[str, Any]) -> Response:
 
 @router.post(
     PREDICT_ROUTE,
+    summary="Score pairs",
     response_model=list[TeiPrediction] | list[list[TeiPrediction]],
-    responses=TEI.documented_errors(),
+    responses={
+        **answered("One prediction, or one for each pair.", TIMING_HEADERS),
+        **TEI.documented_errors(),
+    },
     openapi_extra={
-        "requestBody": body_schema(TeiPredictRequest),
-        "parameters": [TIMEOUT_PARAMETER],
+        "requestBody": request_body(TeiPredictRequest),
+        "parameters": COMPATIBLE_PARAMETERS,
     },
 )
 async def predict(request: Request) -> Response:
@@ -183,7 +157,12 @@ def _pair(texts: object, name: str) -> tuple[str, str]:
     raise invalid(name, "must be a pair of strings, [query, ad]")
 
 
-@router.get(INFO_ROUTE, response_model=TeiInfo, responses={503: {"model": TeiError}})
+@router.get(
+    INFO_ROUTE,
+    summary="The model and the limits",
+    response_model=TeiInfo,
+    responses=TEI.documented_errors(NotReady),
+)
 async def info(request: Request) -> Response:
     """The model and the limits, as text-embeddings-inference tells of them."""
     state = state_of(request)
@@ -213,7 +192,15 @@ async def info(request: Request) -> Response:
     return json_response(content)
 
 
-@router.get(HEALTH_ROUTE, response_class=Response, responses={503: {"model": TeiError}})
+@router.get(
+    HEALTH_ROUTE,
+    summary="Can it score now?",
+    response_class=Response,
+    responses={
+        200: {"description": "Scores can be served; there is no body."},
+        **TEI.documented_errors(NotReady),
+    },
+)
 async def health(request: Request) -> Response:
     """200 without a body while scores can be served."""
     why = state_of(request).why_not_ready()

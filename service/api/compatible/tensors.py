@@ -32,13 +32,18 @@ MAX_SHOWN_CHARS = 50
 class TensorIn(LenientBody):
     """An input: `data` as JSON, or `parameters.binary_data_size` bytes after the JSON."""
 
-    name: str
+    name: str = Field(description="`query` or `ad`; others are read and not used.")
     shape: list[int] = Field(
         fail_fast=True, max_length=2, min_length=1, description="[n] or [n, 1]."
     )
     datatype: str = Field(description="BYTES.")
-    parameters: dict[str, Any] | None = None
-    data: list[Any] | None = None
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="`binary_data_size`: how many bytes after the JSON are its data."
+    )
+    data: list[Any] | None = Field(
+        default=None,
+        description="Texts, nested as the shape says or flat. At most {max_ads_per_request} ads.",
+    )
 
 
 def split_body(content: bytes, header: str | None) -> tuple[bytes, memoryview]:

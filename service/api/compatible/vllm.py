@@ -6,16 +6,13 @@ Shapes as of vLLM 0.13: docs.vllm.ai/en/stable/models/pooling_models
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, BeforeValidator, FailFast, Field, WithJsonSchema
 
-from service.api.answering import TIMEOUT_PARAMETER, invalid
+from service.api.answering import invalid
 from service.api.compatible.calls import (
     Call,
-    LenientBody,
-    body_schema,
     check_given_once,
     counted,
     parse_fields,
@@ -24,10 +21,12 @@ from service.api.compatible.calls import (
     validated,
 )
 from service.api.compatible.dialects import OPENAI
-from service.api.compatible.documents import ModelName, Usage, priority_class, usage
+from service.api.compatible.documents import priority_class, usage
 from service.api.compatible.pair_scoring import Asked, score_pairs
+from service.api.compatible.vllm_bodies import SCORE_BODIES, SPELLINGS, VllmScoreResponse
 from service.api.json_response import json_response
-from service.api.schemas import REQUEST_ID_HEADER, RequestId
+from service.api.openapi_parts import COMPATIBLE_PARAMETERS, answered, request_body
+from service.api.schemas import REQUEST_ID_HEADER
 from service.api.state import state_of
 from service.errors import InvalidRequest
 
@@ -35,101 +34,22 @@ SCORE_ROUTE = "/score"
 
 router = APIRouter(tags=["vllm"])
 
-_STRINGS = {"type": "array", "items": {"type": "string"}}
-
-
-def _as_list(side: object) -> object:
-    return [side] if isinstance(side, str) else side
-
-
-Texts = Annotated[
-    list[str],
-    FailFast(),
-    BeforeValidator(_as_list),
-    WithJsonSchema({"anyOf": [{"type": "string"}, _STRINGS]}),
-    Field(description="One, or up to max_ads_per_request."),
-]
-
-
-class VllmOptions(LenientBody):
-    """What all spellings have."""
-
-    model: ModelName = None
-    use_activation: bool | None = Field(default=None, description="False: the logit.")
-    truncate_prompt_tokens: int | None = Field(
-        default=None, description="-1, or no less than the model's own room for a pair."
-    )
-    priority: int | None = Field(default=None, description="Over 0 is bulk work.")
-    request_id: RequestId | None = None
-
-
-class VllmScoreTexts(VllmOptions):
-    """Two sides: 1 and 1, 1 and n, or n and n."""
-
-    text_1: Texts
-    text_2: Texts
-
-
-class VllmScoreData(VllmOptions):
-    """Likewise."""
-
-    data_1: Texts
-    data_2: Texts
-
-
-class VllmScoreDocuments(VllmOptions):
-    """Likewise."""
-
-    queries: Texts
-    documents: Texts
-
-
-class VllmScoreItems(VllmOptions):
-    """Likewise."""
-
-    queries: Texts
-    items: Texts
-
-
-SPELLINGS: tuple[tuple[type[VllmOptions], str, str], ...] = (
-    (VllmScoreTexts, "text_1", "text_2"),
-    (VllmScoreData, "data_1", "data_2"),
-    (VllmScoreDocuments, "queries", "documents"),
-    (VllmScoreItems, "queries", "items"),
-)
-"""Told apart by the names of their two sides."""
-
-SCORE_BODIES = tuple(body for body, _, _ in SPELLINGS)
-SCORE_BODY_SCHEMAS = [{"$ref": f"#/components/schemas/{body.__name__}"} for body in SCORE_BODIES]
-
 LEFT_NAMES = tuple(dict.fromkeys(left for _, left, _ in SPELLINGS))
 RIGHT_NAMES = tuple(dict.fromkeys(right for _, _, right in SPELLINGS))
 
 
-class VllmScore(BaseModel):
-    """One pair's score."""
-
-    index: int
-    object: Literal["score"]
-    score: float
-
-
-class VllmScoreResponse(BaseModel):
-    """The scores, in the order of the pairs."""
-
-    id: str
-    object: Literal["list"]
-    created: int
-    model: str
-    data: list[VllmScore]
-    usage: Usage
-
-
 @router.post(
     SCORE_ROUTE,
+    summary="Score pairs",
     response_model=VllmScoreResponse,
-    responses=OPENAI.documented_errors(),
-    openapi_extra={"requestBody": body_schema(*SCORE_BODIES), "parameters": [TIMEOUT_PARAMETER]},
+    responses={
+        **answered("A score for each pair, in their order."),
+        **OPENAI.documented_errors(),
+    },
+    openapi_extra={
+        "requestBody": request_body(*SCORE_BODIES),
+        "parameters": COMPATIBLE_PARAMETERS,
+    },
 )
 async def score(request: Request) -> Response:
     """Score pairs, in their order: one query for all texts, or one for each.
