@@ -108,7 +108,7 @@ def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) 
         title="adrel",
         summary="How relevant is each ad to this query?",
         lifespan=lifespan,
-        redoc_url=None,
+        openapi_url=None,  # `openapi.install` serves the document, and the page that shows it
         redirect_slashes=False,
     )
     app.state.service = state

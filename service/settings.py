@@ -117,7 +117,8 @@ class Settings(BaseSettings):
     """Time for a request that names no `timeout_ms`. Auctions should name theirs."""
 
     max_timeout_ms: FinitePositive = 60_000
-    """Longest `timeout_ms` that a request may name. Other protocols' clients get theirs cut to it."""
+    """Longest `timeout_ms` that a request may name. That of other protocols' clients is cut to
+    it."""
 
     drain_timeout_s: FinitePositive = 10
     """After a stop signal, time to finish what was accepted. Keep it under the orchestrator's."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
+from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from service.api.compatible import routes as compatible
+from service.api.json_response import json_response
 from service.api.schemas import NULL, ScoreRequest
 from service.api.state import RequestLimits
 
@@ -23,6 +26,9 @@ BODIES: tuple[type[BaseModel], ...] = (ScoreRequest, *compatible.BODIES)
 
 # The framework's own errors for names in paths: here any text is a name, known or not.
 NEVER_ANSWERED = ("HTTPValidationError", "ValidationError")
+
+DOCUMENT_PATH = "/openapi.json"
+PAGE_PATH = "/docs"
 
 REF_PREFIX = "#/components/schemas/"
 
@@ -50,7 +56,7 @@ def settings_shown(limits: RequestLimits) -> dict[str, float]:
 
 
 def install(app: FastAPI, limits: RequestLimits, more_bodies: Sequence[type[BaseModel]]) -> None:
-    """Have `app` serve the whole document.
+    """Have `app` serve the whole document, and a page that shows it.
 
     Args:
         app: With all its routes.
@@ -80,13 +86,24 @@ def install(app: FastAPI, limits: RequestLimits, more_bodies: Sequence[type[Base
 
     app.openapi = _once(openapi)  # type: ignore[method-assign]  # FastAPI's way to extend it
 
+    # Not `async`: the first time takes 0.3 s, in a thread, where it holds nobody up.
+    @app.get(DOCUMENT_PATH, include_in_schema=False)
+    def openapi_json() -> Response:
+        return json_response(app.openapi())
+
+    @app.get(PAGE_PATH, include_in_schema=False)
+    def page() -> Response:
+        return get_swagger_ui_html(openapi_url=DOCUMENT_PATH.removeprefix("/"), title=app.title)
+
 
 def _once(make: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
     made: list[dict[str, Any]] = []
+    lock = threading.Lock()  # the framework's own document is changed in place
 
     def made_once() -> dict[str, Any]:
-        if not made:
-            made.append(make())
+        with lock:
+            if not made:
+                made.append(make())
         return made[0]
 
     return made_once
@@ -142,7 +159,7 @@ def _filled(text: str, values: Mapping[str, float]) -> str | float | None:
     return re.sub(
         r"\{(\w+)\}",
         lambda found: (
-            f"{values[found[1]]:g} (setting `{found[1]}`)" if found[1] in values else found[0]
+            f"{values[found[1]]:.12g} (setting `{found[1]}`)" if found[1] in values else found[0]
         ),
         text,
     )

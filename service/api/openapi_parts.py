@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -103,8 +104,7 @@ def meaning(error: type[ServiceError]) -> str:
     """What an error means, in a sentence."""
     if error is ServiceError:
         return "A fault of ours."
-    first_line, *_ = (inspect.getdoc(error) or error.code).splitlines()
-    return f"{first_line.partition(';')[0].rstrip('.')}."
+    return re.split(r"[.;\n]", inspect.getdoc(error) or error.code)[0] + "."
 
 
 def error_responses(
@@ -128,8 +128,7 @@ def error_responses(
                 "content": {"application/json": {"examples": {}}},
             },
         )
-        line = f"`{error.code}`: {meaning(error)}"
-        entry["description"] += f" {line}" if entry["description"] else line
+        entry["description"] += f"- `{error.code}`: {meaning(error)}\n"
         example = {"summary": meaning(error), "value": _without_null(body)}
         entry["content"]["application/json"]["examples"][error.__name__] = example
         if issubclass(error, Overloaded):
@@ -151,7 +150,13 @@ def either(*tables: Responses) -> Responses:
         entries = [table[status] for table in tables if status in table]
         together[status] = {
             "model": functools.reduce(operator.or_, (entry["model"] for entry in entries)),
-            "description": " ".join(dict.fromkeys(entry["description"] for entry in entries)),
+            "description": "".join(
+                dict.fromkeys(
+                    line
+                    for entry in entries
+                    for line in entry["description"].splitlines(keepends=True)
+                )
+            ),
             "headers": entries[0]["headers"],
             "content": {"application/json": {"examples": _named_apart(entries)}},
         }

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
 from service.api.state import state_of
-from service.errors import NotReady
+from service.errors import NotReady, ServiceError
 
 MODEL_SCHEMA = "ServedModel"
 
@@ -37,7 +37,12 @@ class Ready(BaseModel):
     status: Literal["ready"] = Field(description="Always the same.")
 
 
-@router.get("/livez", summary="Is the process alive?", response_model=Live)
+@router.get(
+    "/livez",
+    summary="Is the process alive?",
+    response_model=Live,
+    responses=documented_errors(ServiceError),
+)
 async def livez() -> dict[str, str]:
     """200 while the process can answer at all; restart it where this fails."""
     return {"status": "live"}
@@ -47,7 +52,7 @@ async def livez() -> dict[str, str]:
     "/readyz",
     summary="Can it score now?",
     response_model=Ready,
-    responses=documented_errors(NotReady),
+    responses=documented_errors(NotReady, ServiceError),
 )
 async def readyz(request: Request) -> dict[str, str]:
     """200 while scores can be served; send traffic elsewhere where this fails."""
@@ -70,7 +75,8 @@ async def readyz(request: Request) -> dict[str, str]:
                     "example": 'adrel_requests_total{outcome="ok",route="/v1/score"} 41.0\n',
                 }
             },
-        }
+        },
+        **documented_errors(ServiceError),
     },
 )
 async def metrics(request: Request) -> Response:
@@ -90,7 +96,7 @@ async def metrics(request: Request) -> Response:
                 "application/json": {"schema": {"$ref": f"#/components/schemas/{MODEL_SCHEMA}"}}
             },
         },
-        **documented_errors(NotReady),
+        **documented_errors(NotReady, ServiceError),
     },
 )
 async def model(request: Request) -> Response:

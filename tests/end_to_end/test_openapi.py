@@ -17,7 +17,7 @@ from service.api.state import RequestLimits
 from service.settings import Settings
 from tests.end_to_end.running_service import RunningService, running
 
-MAX_BODY_BYTES = 60_000
+MAX_BODY_BYTES = 1_048_577  # more digits than a short form of numbers has
 JSON = "application/json"
 
 
@@ -225,7 +225,10 @@ def test_limits_that_are_settings_stand_there_with_their_numbers(document: dict[
     assert schemas["ScoreRequest"]["properties"]["ads"]["maxItems"] == 1000
     assert schemas["ScoreRequest"]["properties"]["timeout_ms"]["maximum"] == 60_000
     operation = document["paths"]["/v1/score"]["post"]
-    assert f"{MAX_BODY_BYTES} (setting `max_body_bytes`)" in operation["requestBody"]["description"]
+    assert (
+        f"At most {MAX_BODY_BYTES} (setting `max_body_bytes`)"
+        in operation["requestBody"]["description"]
+    )
     (timeout,) = (one for one in operation["parameters"] if "Timeout" in one["name"])
     assert timeout["schema"] == {
         "type": "number",
@@ -241,7 +244,11 @@ def test_the_settings_that_descriptions_name_exist(document: dict[str, Any]) -> 
     assert {name for name in shown if f"{{{name}}}" in json.dumps(document)} == set()
 
 
-def test_every_refusal_says_when_to_come_back(document: dict[str, Any]) -> None:
+def test_every_route_tells_of_faults_and_every_refusal_when_to_come_back(
+    document: dict[str, Any],
+) -> None:
+    for path, method, operation in operations(document):
+        assert "500" in operation["responses"], f"{method} {path}"
     for path, operation in posts(document):
         assert "Retry-After" in operation["responses"]["429"]["headers"], path
         assert {"413", "415", "429", "500", "503", "504"} <= operation["responses"].keys(), path

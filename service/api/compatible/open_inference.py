@@ -40,7 +40,8 @@ INFER_ROUTE = f"{MODEL}/infer"
 
 BINARY = {"schema": {"type": "string", "format": "binary"}, "example": "JSON, then bytes"}
 
-_OF_A_MODEL = OPEN_INFERENCE.documented_errors(UnknownModel, NotReady)
+_FAULT = OPEN_INFERENCE.documented_errors(ServiceError)
+_OF_A_MODEL = OPEN_INFERENCE.documented_errors(UnknownModel, NotReady, ServiceError)
 _METADATA: dict[str, Any] = {"response_model": ModelMetadata, "responses": _OF_A_MODEL}
 _READY: dict[str, Any] = {"response_model": ModelReady, "responses": _OF_A_MODEL}
 
@@ -75,14 +76,16 @@ ModelVersion = Annotated[str, Path(description="Its version.")]
 router = APIRouter(tags=["open inference protocol"])
 
 
-@router.get("/v2", summary="Which server this is", response_model=ServerMetadata)
+@router.get("/v2", summary="Which server this is", response_model=ServerMetadata, responses=_FAULT)
 async def server_metadata() -> Response:
     """Which server this is, and which extensions it has."""
     extensions = ["binary_tensor_data", "parameters"]
     return json_response({"name": "adrel", "version": release(), "extensions": extensions})
 
 
-@router.get("/v2/health/live", summary="Is the process alive?", response_model=ServerLive)
+@router.get(
+    "/v2/health/live", summary="Is the process alive?", response_model=ServerLive, responses=_FAULT
+)
 async def live() -> Response:
     """200 while the process can answer at all."""
     return json_response({"live": True})
@@ -92,7 +95,7 @@ async def live() -> Response:
     "/v2/health/ready",
     summary="Can it score now?",
     response_model=ServerReady,
-    responses=OPEN_INFERENCE.documented_errors(NotReady),
+    responses=OPEN_INFERENCE.documented_errors(NotReady, ServiceError),
 )
 async def ready(request: Request) -> Response:
     """200 while scores can be served."""

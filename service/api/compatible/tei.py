@@ -37,7 +37,7 @@ from service.api.openapi_parts import (
 )
 from service.api.schemas import REQUEST_ID_HEADER
 from service.api.state import state_of
-from service.errors import NotReady, TooManyAds
+from service.errors import NotReady, ServiceError, TooManyAds
 
 PREDICT_ROUTE = "/predict"
 INFO_ROUTE = "/info"
@@ -161,7 +161,7 @@ def _pair(texts: object, name: str) -> tuple[str, str]:
     INFO_ROUTE,
     summary="The model and the limits",
     response_model=TeiInfo,
-    responses=TEI.documented_errors(NotReady),
+    responses=TEI.documented_errors(NotReady, ServiceError),
 )
 async def info(request: Request) -> Response:
     """The model and the limits, as text-embeddings-inference tells of them."""
@@ -198,7 +198,7 @@ async def info(request: Request) -> Response:
     response_class=Response,
     responses={
         200: {"description": "Scores can be served; there is no body."},
-        **TEI.documented_errors(NotReady),
+        **TEI.documented_errors(NotReady, ServiceError),
     },
 )
 async def health(request: Request) -> Response:
