@@ -528,6 +528,9 @@ VALUES = st.recursive(
     fields=st.dictionaries(FIELDS, VALUES, max_size=6),
     as_documented=st.booleans(),
     header=st.none() | st.sampled_from(["0", "5", "-1", "x", "99999", "1" * 30]),
+    timeout=st.none() | st.sampled_from(["5000", "0", "1e3", "99999999999", "1" * 300]),
+    changes=st.just([]) | st.lists(st.tuples(st.integers(0, 999), st.integers(0, 255)), max_size=3),
+    kept=st.none() | st.integers(0, 99),
 )
 def test_no_input_is_our_fault(
     service: RunningService,
@@ -535,11 +538,19 @@ def test_no_input_is_our_fault(
     fields: dict[str, Any],
     as_documented: bool,
     header: str | None,
+    timeout: str | None,
+    changes: list[tuple[int, int]],
+    kept: int | None,
 ) -> None:
     body = {**a_body(path, "red", ["shoe"]), **fields} if as_documented else fields
     headers = {"content-type": "application/json"}
     if header is not None:
         headers["Inference-Header-Content-Length"] = header
-    content = json.dumps(body).encode()
-    response = service.client.post(path_of(service, path), content=content, headers=headers)
-    assert response.status_code < 500, body
+    if timeout is not None:
+        headers["X-Request-Timeout-Ms"] = timeout
+    content = bytearray(json.dumps(body).encode())[:kept]
+    for place, byte in changes:
+        start = place % (len(content) + 1)
+        content[start : start + 1] = bytes([byte])
+    response = service.client.post(path_of(service, path), content=bytes(content), headers=headers)
+    assert response.status_code < 500, content

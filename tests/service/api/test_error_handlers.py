@@ -9,8 +9,8 @@ from starlette.types import Receive, Scope, Send
 
 from service.api import error_handlers
 from service.api.compatible.routes import routing_error
-
-pytestmark = pytest.mark.anyio
+from service.api.error_examples import ERROR_EXAMPLES
+from service.api.error_handlers import STATUS_OF
 
 
 def asked(app: FastAPI) -> httpx.AsyncClient:
@@ -32,6 +32,11 @@ def app() -> FastAPI:
     return app
 
 
+def test_every_error_has_an_example_for_the_openapi_document() -> None:
+    assert {type(example) for example in ERROR_EXAMPLES} == set(STATUS_OF)
+
+
+@pytest.mark.anyio
 async def test_a_fault_of_ours_is_told_in_the_shape_that_the_paths_clients_parse(
     app: FastAPI, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -45,6 +50,7 @@ async def test_a_fault_of_ours_is_told_in_the_shape_that_the_paths_clients_parse
 
 
 @pytest.mark.parametrize("path", ["/v2/models/\ud800/x", "/\udcff", "/rerank/\ud800"])
+@pytest.mark.anyio
 async def test_a_path_that_is_not_unicode_is_unknown_and_not_our_fault(
     app: FastAPI, path: str
 ) -> None:
@@ -58,6 +64,7 @@ async def test_a_path_that_is_not_unicode_is_unknown_and_not_our_fault(
     assert "Not Found" in response.text
 
 
+@pytest.mark.anyio
 async def test_a_path_of_any_length_is_shown_in_part(app: FastAPI) -> None:
     async with asked(app) as client:
         assert len((await client.get("/" + "x" * 5000)).text) < 400
