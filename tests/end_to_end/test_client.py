@@ -133,7 +133,7 @@ def test_a_wrong_request_is_refused_with_the_field(service: RunningService) -> N
         assert caught.value.code == "invalid_request"
         assert caught.value.details[0]["field"] == "ads[0]"
         with pytest.raises(RequestRefused, match="too_many_ads"):
-            client.score("red", ads(513))
+            client.score("red", ads(1001))
         with pytest.raises(RequestRefused, match="invalid_request"):
             client.score("half a surrogate pair: \ud800", ads(1))
         with pytest.raises(RequestRefused, match="timeout_ms"):

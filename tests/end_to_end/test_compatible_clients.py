@@ -170,5 +170,5 @@ def test_tritons_client_reads_our_errors(
     with pytest.raises(InferenceServerException, match="unknown model 'another'") as caught:
         triton.infer("another", [ad])
     assert caught.value.status() == "404"
-    with pytest.raises(InferenceServerException, match="not there"):
+    with pytest.raises(InferenceServerException, match="Not Found"):
         triton.get_model_config(model["name"])
