@@ -145,7 +145,7 @@ def test_the_good_body_is_good_and_long_names_and_values_are_not_echoed(
 
 
 def test_too_many_pairs_are_counted_before_they_are_looked_at(service: RunningService) -> None:
-    answer = service.client.post("/predict", json={"inputs": [["red", "shoe"], *[["red"]] * 600]})
+    answer = service.client.post("/predict", json={"inputs": [["red", "shoe"], *[["red"]] * 1100]})
     assert answer.status_code == 413
     assert "inputs: got 601, the limit is 512" in answer.json()["error"]
 

@@ -17,7 +17,7 @@ import tritonclient.http as triton
 from cohere.errors import UnauthorizedError
 from tritonclient.utils import InferenceServerException
 
-from service.client import Ad, AdrelClient, RequestRefused
+from service.client import Ad, AdrelClient, WrongEndpoint
 from tests.end_to_end.running_service import RunningService, running
 from tests.end_to_end.test_serving import ads, start_fails
 
@@ -155,7 +155,7 @@ def test_our_own_client_takes_it_among_its_headers(service: RunningService) -> N
     key = {"Authorization": f"Bearer {FIRST}"}
     with AdrelClient(service.url, timeout_ms=5000, headers=key) as client:
         assert client.score("red", [Ad("1", text="shoe")]).scores[0].score is not None
-    with AdrelClient(service.url, timeout_ms=5000) as client, pytest.raises(RequestRefused) as told:
+    with AdrelClient(service.url, timeout_ms=5000) as client, pytest.raises(WrongEndpoint) as told:
         client.score("red", [Ad("1", text="shoe")])
     assert told.value.code == "unauthorized"
 

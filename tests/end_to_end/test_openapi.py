@@ -239,7 +239,7 @@ def test_limits_that_are_settings_stand_there_with_their_numbers(document: dict[
 
 
 def test_the_settings_that_descriptions_name_exist(document: dict[str, Any]) -> None:
-    shown = set(settings_shown(RequestLimits(1, 1, 1, 1)))
+    shown = set(settings_shown(RequestLimits(1, 1, 1, 1, 1)))
     assert shown <= set(Settings.model_fields)
     assert {name for name in shown if f"{{{name}}}" in json.dumps(document)} == set()
 

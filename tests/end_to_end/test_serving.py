@@ -248,8 +248,8 @@ def test_an_error_echoes_the_callers_request_id(service: RunningService) -> None
     assert response.headers["X-Request-Id"] == "auction-9"
 
 
-def test_half_a_million_faults_are_refused_as_quickly_as_one(service: RunningService) -> None:
-    faults = {"query": "q", "ads": [0] * 20_000}
+def test_thousands_of_faults_are_refused_as_quickly_as_one(service: RunningService) -> None:
+    faults = {"query": "q", "ads": [0] * 12_000}
     (detail,) = service.score(faults).json()["error"]["details"]
     assert detail["field"] == "ads[0]"
 

@@ -25,7 +25,7 @@ async def test_the_document_is_made_once_and_beside_the_event_loop(
         return {"components": {"schemas": {}}, "paths": {}}
 
     monkeypatch.setattr(app, "openapi", generate)
-    openapi.install(app, RequestLimits(1, 1, 1, 1), [])
+    openapi.install(app, RequestLimits(1, 1, 1, 1, 1), [])
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://adrel") as client:
         answers = await asyncio.gather(*(client.get("/openapi.json") for _ in range(3)))
