@@ -147,7 +147,7 @@ def test_the_good_body_is_good_and_long_names_and_values_are_not_echoed(
 def test_too_many_pairs_are_counted_before_they_are_looked_at(service: RunningService) -> None:
     answer = service.client.post("/predict", json={"inputs": [["red", "shoe"], *[["red"]] * 1100]})
     assert answer.status_code == 413
-    assert "inputs: got 601, the limit is 512" in answer.json()["error"]
+    assert "inputs: got 1101, the limit is 1000" in answer.json()["error"]
 
 
 def test_long_paths_types_and_ids_are_not_echoed_either(service: RunningService) -> None:
