@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from service.api import error_handlers, openapi, probes, score_route
 from service.api.compatible import routes as compatible
+from service.api.compatible.release import release
 from service.api.keys import ApiKeys
 from service.api.state import RequestLimits, ServiceState
 from service.batching.batcher import Batcher
@@ -28,6 +29,7 @@ from service.clock import LoopClock
 from service.cost_warm_up import learn_costs
 from service.cpu import give_way, usable_cores
 from service.errors import InvalidSetting
+from service.loop_lag import LoopLagProbe
 from service.metrics import Metrics
 from service.scorer import Scorer
 from service.scoring.bundle import Bundle, open_bundle, self_test
@@ -98,6 +100,8 @@ def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) 
         max_timeout_s=settings.max_timeout_ms / 1000,
     )
     state = ServiceState(metrics, limits)
+    metrics.process.release_runs(release())
+    metrics.process.watch_ready(lambda: state.why_not_ready() is None)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -161,6 +165,8 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
         lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
     )
     state.metrics.watch_caches(scores.store, tokens.store, lambda: scorer.joined_pairs)
+    state.metrics.watch_score_drift(bundle.manifest.score_histogram, clock.now_s)
+    loop_lag = LoopLagProbe(clock, state.metrics.process.loop_lagged)
     # What lives now lives for good: without this each full collection walks all of it, and
     # an auction waits.
     gc.collect()
@@ -189,7 +195,9 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
         "ready",
         extra={"model": identity.name, "version": identity.version, "workers": workers},
     )
+    loop_lag.start()
     yield
+    loop_lag.stop()
     gc.unfreeze()
 
 

@@ -6,7 +6,7 @@ request. README, "Metrics", says which question each one answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import (
     CollectorRegistry,
@@ -15,23 +15,23 @@ from prometheus_client import (
     Histogram,
     disable_created_metrics,
 )
-from prometheus_client.gc_collector import GCCollector
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
 
 from service.batching.batcher import BatchDone
 from service.cache_metrics import CacheCollector
 from service.caching.fixed_cache import FixedCache
 from service.domain import AdScore, PairStatus, StageTimes
 from service.errors import Unauthorized
+from service.process_metrics import ProcessMetrics
+from service.score_drift import ScoreDrift
 from service.score_histogram import ScoreHistogram
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series each, for no question
 
-# An auction gives us 10-50 ms, so the buckets are densest there; the last ones are for bulk.
+# An auction gives us 10-50 ms, so the buckets are densest there; the last ones are for bulk. Usual
+# timeouts (10, 20, 30, 50, 100, 200, 300 ms) are edges: the share within them is exact.
 SECONDS = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15,
-           0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # fmt: skip
-PAIRS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256)
+           0.2, 0.3, 0.5, 1.0, 2.5, 5.0, 10.0)  # fmt: skip
+PAIRS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 512)
 TOKENS = (16, 32, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384)
 COST_RATIOS = (0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 RATIOS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
@@ -40,6 +40,7 @@ STAGES = ("encode", "queue", "inference")
 KEY_PROBLEMS = ("missing", "wrong")
 CUT_REASONS = ("limit", "slow", "head_too_large", "pipelined")
 SHED_REASONS = ("queue_full", "deadline_unreachable", "not_ready")
+AUCTION_RESULTS = ("in_time", "late", "partial", "nothing")
 
 
 class Metrics:
@@ -56,13 +57,27 @@ class Metrics:
             outcomes: Every value of the label `outcome`.
         """
         self.registry = registry
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-        GCCollector(registry=registry)
+        self.process = ProcessMetrics(registry, SECONDS)
         self._requests = Counter(
             "adrel_requests",
             "Requests by route and outcome: ok, partial, or the code of the error.",
             ("route", "outcome"),
+            registry=registry,
+        )
+        self._auctions = Counter(
+            "adrel_auction_requests",
+            "Auctions' requests that were the callers' no fault, by what the auction got.",
+            ("result",),
+            registry=registry,
+        )
+        self._requests_in_flight = 0
+        Gauge(
+            "adrel_requests_in_flight", "Requests that are being answered.", registry=registry
+        ).set_function(lambda: self._requests_in_flight)
+        self._request_pairs = Histogram(
+            "adrel_request_pairs",
+            "Pairs that a request asks for, refused requests included.",
+            buckets=PAIRS,
             registry=registry,
         )
         self._pairs = Counter(
@@ -135,6 +150,8 @@ class Metrics:
         )
         self._scores = ScoreHistogram()
         registry.register(self._scores)
+        self._drift = ScoreDrift(self._scores.counts)
+        registry.register(self._drift)
         self._shed = Counter(
             "adrel_shed", "Requests refused at the door, by reason.", ("reason",), registry=registry
         )
@@ -163,8 +180,8 @@ class Metrics:
             self._request_seconds.labels(route)
             for outcome in outcomes:
                 self._requests.labels(route, outcome)
-        for stage in STAGES:
-            self._stage_seconds.labels(stage)
+        self._stage_of = {stage: self._stage_seconds.labels(stage) for stage in STAGES}
+        self._auction_of = {result: self._auctions.labels(result) for result in AUCTION_RESULTS}
         self._pair_of = {status: self._pairs.labels(status.value) for status in PairStatus}
         for reason in SHED_REASONS:
             self._shed.labels(reason)
@@ -207,6 +224,15 @@ class Metrics:
         """
         self.registry.register(CacheCollector(scores, tokens, joined))
 
+    def watch_score_drift(self, reference: Sequence[float], now_s: Callable[[], float]) -> None:
+        """Compare the scores from now on with the model's own, whenever the metrics are scraped.
+
+        Args:
+            reference: Share of the scores in each of ten equal bins at export.
+            now_s: Monotonic seconds.
+        """
+        self._drift.compare_with(reference, now_s)
+
     def batch_done(self, batch: BatchDone) -> None:
         """Record one batch."""
         self._batch_pairs.observe(batch.n_pairs)
@@ -218,8 +244,22 @@ class Metrics:
         elif batch.inference_s > 0:
             self._cost_ratio.observe(batch.predicted_s / batch.inference_s)
 
-    def request_done(self, route: str, outcome: str, duration_s: float) -> None:
-        """Record the end of any request of a counted route."""
+    def request_started(self) -> None:
+        """Record the start of any request of a counted route."""
+        self._requests_in_flight += 1
+
+    def request_done(self, route: str, outcome: str, duration_s: float, n_pairs: int = 0) -> None:
+        """Record the end of a request that was started.
+
+        Args:
+            route: One of those given at the start.
+            outcome: Likewise.
+            duration_s: From its start.
+            n_pairs: Asked for; 0 where the request was not understood.
+        """
+        self._requests_in_flight -= 1
+        if n_pairs:
+            self._request_pairs.observe(n_pairs)
         self._requests.labels(route, outcome).inc()
         self._request_seconds.labels(route).observe(duration_s)
         if outcome in SHED_REASONS:
@@ -240,11 +280,15 @@ class Metrics:
         """Record a connection that was ended by us, for one of `CUT_REASONS`."""
         self._cut.labels(reason).inc()
 
+    def auction_done(self, result: str) -> None:
+        """Record what an auction got: one of `AUCTION_RESULTS`."""
+        self._auction_of[result].inc()
+
     def request_scored(self, scores: Iterable[AdScore], times: StageTimes, slack_s: float) -> None:
         """Record a request that was answered with scores."""
-        self._stage_seconds.labels("encode").observe(times.encode_s)
-        self._stage_seconds.labels("queue").observe(times.queue_s)
-        self._stage_seconds.labels("inference").observe(times.inference_s)
+        self._stage_of["encode"].observe(times.encode_s)
+        self._stage_of["queue"].observe(times.queue_s)
+        self._stage_of["inference"].observe(times.inference_s)
         self._slack.observe(max(0.0, slack_s))
         for ad in scores:
             self._pair_of[ad.status].inc()

@@ -24,6 +24,10 @@ class ScoreHistogram(Collector):
         self._counts[bisect.bisect_left(BOUNDS, score)] += 1
         self._sum += score
 
+    def counts(self) -> tuple[int, ...]:
+        """Scores so far in each of the ten equal bins of 0-1."""
+        return tuple(self._counts[: len(BOUNDS)])
+
     def collect(self) -> Iterator[Metric]:
         """The family as it stands."""
         names = [*map(str, BOUNDS), "+Inf"]

@@ -84,6 +84,11 @@ class Prepared:
     missing: list[int]
     accepted_s: float
 
+    @property
+    def computed_tokens(self) -> int:
+        """Tokens of the pairs that were computed for it, special ones included."""
+        return sum(job.encoded.length_tokens for job in self.pending.jobs)
+
 
 @dataclass(frozen=True, slots=True)
 class PairDetails:
@@ -250,11 +255,7 @@ class Scorer(Generic[P]):
 
     def details(self, prepared: Prepared) -> PairDetails:
         """More of a request that was answered; nothing is kept for it beforehand."""
-        jobs = prepared.pending.jobs
-        return PairDetails(
-            self._text.to_margins(prepared.pending.logits),
-            sum(job.encoded.length_tokens for job in jobs),
-        )
+        return PairDetails(self._text.to_margins(prepared.pending.logits), prepared.computed_tokens)
 
     def _keys(self, queries: Sequence[str], texts: Sequence[str]) -> list[bytes]:
         pairs = zip(queries, texts, strict=True)

@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import Request
 
 from service.api.openapi_parts import TIMEOUT_HEADER
+from service.api.recording import record_of
 from service.api.schemas import REQUEST_ID_HEADER, is_request_id
 from service.api.state import RequestLimits, ServiceState
 from service.domain import PairStatus, ScoreAnswer, ScoreQuery
@@ -40,6 +41,9 @@ async def answer_query(
         ServiceError: As `Scorer.complete` does, and ClientGone.
     """
     scorer, clock, _ = state.ready_parts()
+    record = record_of(request)
+    record.request_id, record.n_ads = query.request_id, len(query.ads)
+    record.priority, record.timeout_s = query.priority, query.timeout_s
     try:
         prepared = scorer.prepare(query, started_s)
         if prepared.missing:
@@ -55,6 +59,8 @@ async def answer_query(
         state.metrics.pairs_lost(PairStatus.FAILED, len(query.ads))
         raise
     slack_s = query.timeout_s - (clock.now_s() - started_s)
+    record.scores, record.times, record.slack_s = answer.scores, answer.times, slack_s
+    record.computed_tokens = prepared.computed_tokens
     state.metrics.request_scored(answer.scores, answer.times, slack_s)
     return prepared, answer
 
@@ -79,11 +85,6 @@ async def _unless_the_caller_leaves(
     finally:
         answer.cancel()
         gone.cancel()
-
-
-def now_s(state: ServiceState) -> float:
-    """Monotonic time; 0 as long as there is no clock because the model is loading."""
-    return state.clock.now_s() if state.clock is not None else 0.0
 
 
 def timeout_s(

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.api.answering import answer_query, now_s, request_id, timeout_s
+from service.api.answering import answer_query, request_id, timeout_s
 from service.api.body import parse_score_request, read_body
 from service.api.compatible import vllm
 from service.api.compatible.dialects import OPENAI
@@ -15,6 +15,7 @@ from service.api.compatible.vllm_bodies import SCORE_BODIES, VllmScoreResponse
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
 from service.api.openapi_parts import PARAMETERS, answered, either, request_body
+from service.api.recording import begin, end
 from service.api.schemas import REQUEST_ID_HEADER, ScoreRequest, ScoreResponse
 from service.api.state import state_of
 from service.domain import AdScore, ScoreAnswer
@@ -51,7 +52,7 @@ async def score(request: Request) -> Response:
     vLLM's terms, errors included; see `POST /score`.
     """
     state = state_of(request)
-    started_s = now_s(state)
+    record = begin(request, SCORE_ROUTE)
     outcome = ServiceError.code
     try:
         _, _, model = state.ready_parts()
@@ -62,11 +63,11 @@ async def score(request: Request) -> Response:
             fields = vllm.score_fields(content)
             if fields is None:
                 raise
-            outcome, response = await vllm.answer_score_body(request, fields, started_s)
+            outcome, response = await vllm.answer_score_body(request, fields, record.started_s)
             return response
         allowed_s = timeout_s(request, state.limits, body.timeout_ms)
         query = body.to_domain(request_id(request, body.request_id), allowed_s)
-        _, answer = await answer_query(request, state, query, started_s)
+        _, answer = await answer_query(request, state, query, record.started_s)
         complete = all(ad.score is not None for ad in answer.scores)
         outcome = "ok" if complete else "partial"
         return _response(answer, model)
@@ -77,7 +78,7 @@ async def score(request: Request) -> Response:
         outcome = NotReady.code  # the server gives up on what its drain could not finish
         raise
     finally:
-        state.metrics.request_done(SCORE_ROUTE, outcome, now_s(state) - started_s)
+        end(state, record, outcome)
 
 
 def _response(answer: ScoreAnswer, model: dict[str, Any]) -> Response:

@@ -11,6 +11,7 @@ from fastapi import Request
 from service.clock import Clock
 from service.errors import NotReady
 from service.metrics import Metrics
+from service.request_record import RequestRecord
 from service.scorer import Scorer
 
 
@@ -39,6 +40,7 @@ class ServiceState:
         drain: Ends the service in order: take no more, finish, give up when time is over.
         running_batches: How many run now.
         draining: A stop signal has come.
+        request_listeners: Called with the record of each request that has ended.
     """
 
     metrics: Metrics
@@ -49,6 +51,7 @@ class ServiceState:
     drain: Callable[[], Awaitable[None]] = _nothing_to_drain
     running_batches: Callable[[], int] = int
     draining: bool = False
+    request_listeners: tuple[Callable[[RequestRecord], None], ...] = ()
 
     def why_not_ready(self) -> str | None:
         """The reason, or None when requests are served."""

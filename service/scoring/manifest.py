@@ -105,7 +105,9 @@ class Manifest(_Record):
     )
     quality: dict[str, Any] = Field(description="Figures on labelled pairs, where any were given.")
     score_histogram: tuple[float, ...] = Field(
-        description="Share of reference pairs in each of ten equal bins of the score."
+        min_length=10,
+        max_length=10,
+        description="Share of reference pairs in each of ten equal bins of the score.",
     )
     tool_versions: dict[str, str] = Field(description="Libraries of the export.")
     files_sha256: dict[str, str] = Field(description="Of each file of the bundle.")

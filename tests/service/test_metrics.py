@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.batching.batcher import BatchDone
 from service.caching.fixed_cache import Digester, FixedCache
 from service.domain import AdScore, PairStatus, StageTimes
-from service.metrics import Metrics
+from service.metrics import SECONDS, Metrics
 
 ROUTE = "/v1/score"
 
@@ -27,6 +28,8 @@ def test_every_series_exists_before_the_first_request() -> None:
     assert value(metrics, "adrel_shed_total", reason="queue_full") == 0
     assert value(metrics, "adrel_stage_duration_seconds_count", stage="queue") == 0
     assert value(metrics, "adrel_request_duration_seconds_count", route=ROUTE) == 0
+    assert value(metrics, "adrel_auction_requests_total", result="late") == 0
+    assert value(metrics, "adrel_score_drift") == 0
 
 
 def test_a_batch_is_counted_with_its_padding() -> None:
@@ -85,6 +88,35 @@ def test_a_refused_request_is_counted_as_shed() -> None:
     metrics.request_done(ROUTE, "queue_full", 0.001)
     assert value(metrics, "adrel_requests_total", route=ROUTE, outcome="queue_full") == 1
     assert value(metrics, "adrel_shed_total", reason="queue_full") == 1
+
+
+def test_a_request_is_in_flight_from_its_start_to_its_end() -> None:
+    metrics = made()
+    metrics.request_started()
+    metrics.request_started()
+    assert value(metrics, "adrel_requests_in_flight") == 2
+    metrics.request_done(ROUTE, "ok", 0.001, n_pairs=20)
+    assert value(metrics, "adrel_requests_in_flight") == 1
+    metrics.request_done(ROUTE, "ok", 0.001)
+    assert value(metrics, "adrel_requests_in_flight") == 0
+    assert value(metrics, "adrel_request_pairs_count") == 1
+    assert value(metrics, "adrel_request_pairs_sum") == 20
+
+
+def test_drift_follows_the_scores_that_were_given() -> None:
+    metrics = made()
+    metrics.watch_score_drift([0.1] * 10, lambda: 0.0)
+    score = [AdScore("a", 0.95, PairStatus.CACHED, truncated=False)]
+    metrics.request_scored(score * 1000, StageTimes(0, 0, 0, 0), slack_s=1)
+    assert value(metrics, "adrel_score_drift_scores") == 1000
+    drift = value(metrics, "adrel_score_drift")
+    assert drift is not None
+    assert drift > 1
+
+
+@pytest.mark.parametrize("timeout_ms", [10, 20, 30, 50, 100, 200, 300])
+def test_a_usual_timeout_is_the_edge_of_a_bucket(timeout_ms: int) -> None:
+    assert timeout_ms / 1000 in SECONDS
 
 
 def test_the_queue_is_read_when_the_metrics_are_scraped() -> None:

@@ -11,10 +11,10 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
-from service.api.answering import now_s
 from service.api.body import invalid_request, read_body
 from service.api.compatible.dialects import Dialect
 from service.api.error_examples import INTERNAL_ERROR
+from service.api.recording import begin, end
 from service.api.state import ServiceState, state_of
 from service.errors import InvalidRequest, NotReady, ServiceError
 
@@ -62,13 +62,14 @@ async def counted(
         answer: Makes the response; its errors are told in the call's dialect.
     """
     state = state_of(request)
-    call = Call(request, state, now_s(state), dialect)
+    record = begin(request, route)
+    call = Call(request, state, record.started_s, dialect)
     outcome = NotReady.code  # stays where the server gives up on what its drain could not finish
     try:
         outcome, response = await spoken(call, answer)
         return response
     finally:
-        state.metrics.request_done(route, outcome, now_s(state) - call.started_s)
+        end(state, record, outcome)
 
 
 async def spoken(call: Call, answer: Callable[[Call], Awaitable[Response]]) -> tuple[str, Response]:

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from service.api.compatible.calls import Call
 from service.api.compatible.dialects import TEI, TextTooLong
 from service.api.compatible.pair_scoring import Asked, score_pairs
+from service.api.recording import begin, record_of
 from service.api.state import RequestLimits, ServiceState
 from service.domain import PairStatus, Priority
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, NotReady
@@ -38,7 +39,7 @@ class Caller:
         app.state.service = self.state
         scope: dict[str, Any] = {"type": "http", "headers": [], "app": app}
         request = Request(scope, self._receive)
-        self.call = Call(request, self.state, self.bench.clock.now_s(), TEI)
+        self.call = Call(request, self.state, begin(request, "/rerank").started_s, TEI)
 
     async def _receive(self) -> dict[str, Any]:
         await self.left.wait()
@@ -63,6 +64,8 @@ async def test_scores_logits_and_tokens_come_in_the_order_of_the_texts(caller: C
     assert scored.margins == [70, 5, 99]
     assert scored.computed_tokens == 8
     assert scored.model == {"n": "m"}
+    record = record_of(caller.call.request)
+    assert (record.n_ads, record.computed_tokens, len(record.scores)) == (3, 8, 3)
     json.dumps([scored.scores, scored.margins])
 
 
