@@ -6,6 +6,7 @@ request. README, "Metrics", says which question each one answers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import (
@@ -176,10 +177,13 @@ class Metrics:
             ("name", "version", "precision", "provider"),
             registry=registry,
         )
+        # Finding a child by its labels costs more than counting with it.
+        self._requests_of = functools.cache(self._requests.labels)
+        self._request_seconds_of = functools.cache(self._request_seconds.labels)
         for route in routes:
-            self._request_seconds.labels(route)
+            self._request_seconds_of(route)
             for outcome in outcomes:
-                self._requests.labels(route, outcome)
+                self._requests_of(route, outcome)
         self._stage_of = {stage: self._stage_seconds.labels(stage) for stage in STAGES}
         self._auction_of = {result: self._auctions.labels(result) for result in AUCTION_RESULTS}
         self._pair_of = {status: self._pairs.labels(status.value) for status in PairStatus}
@@ -260,8 +264,8 @@ class Metrics:
         self._requests_in_flight -= 1
         if n_pairs:
             self._request_pairs.observe(n_pairs)
-        self._requests.labels(route, outcome).inc()
-        self._request_seconds.labels(route).observe(duration_s)
+        self._requests_of(route, outcome).inc()
+        self._request_seconds_of(route).observe(duration_s)
         if outcome in SHED_REASONS:
             self._shed.labels(outcome).inc()
 

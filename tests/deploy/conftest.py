@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+
+from service.api.error_handlers import error_codes
+from service.caching.fixed_cache import FixedCache
+from service.metrics import Metrics
+
+
+@pytest.fixture(scope="session")
+def families() -> list[Metric]:
+    """All that the service exposes."""
+    metrics = Metrics(CollectorRegistry(), ["/v1/score"], ["ok", "partial", *error_codes()])
+    metrics.model_serves(name="m", version="1", precision="int8", provider="cpu", workers=1)
+    metrics.process.release_runs("1")
+    metrics.watch_caches(FixedCache(2**16, 5), FixedCache(2**16, 5), joined=int)
+    return list(metrics.registry.collect())
+
+
+@pytest.fixture(scope="session")
+def labels_of(families: list[Metric]) -> dict[str, set[str]]:
+    """The labels of each series."""
+    return {sample.name: set(sample.labels) for family in families for sample in family.samples}
+
+
+@pytest.fixture(scope="session")
+def label_values(families: list[Metric]) -> dict[str, set[str]]:
+    """The values of each label."""
+    values: dict[str, set[str]] = {}
+    for family in families:
+        for sample in family.samples:
+            for label, value in sample.labels.items():
+                values.setdefault(label, set()).add(value)
+    return values
