@@ -19,6 +19,7 @@ from service.api import error_handlers, openapi, probes, score_route
 from service.api.compatible import routes as compatible
 from service.api.compatible.release import release
 from service.api.keys import ApiKeys
+from service.api.request_log import RequestLog
 from service.api.state import RequestLimits, ServiceState
 from service.batching.batcher import Batcher
 from service.batching.cost_model import CostModel
@@ -182,6 +183,7 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
     }
     state.scorer = scorer
     state.running_batches = lambda: batcher.running_batches
+    state.request_listeners = (RequestLog(clock, every_request=settings.log_requests),)
 
     async def drain() -> None:
         """Called by the server when a stop signal comes, while connections are still open."""

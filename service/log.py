@@ -7,6 +7,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from service.log_writer import BackgroundHandler
+
 _PLAIN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
@@ -16,7 +18,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line without a line break."""
         fields: dict[str, object] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -30,7 +32,7 @@ class JsonFormatter(logging.Formatter):
 
 def configure_logging(level: str) -> None:
     """Send every logger's records, uvicorn's too, through one JSON handler."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = BackgroundHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.captureWarnings(True)  # Python's own warnings too
     root = logging.getLogger()

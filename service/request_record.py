@@ -24,6 +24,7 @@ class RequestRecord:
         scores: Likewise empty.
         computed_tokens: Of the pairs that were computed for it, special tokens included.
         slack_s: Time left when the answer was made; negative: it left after its deadline.
+        trace_id: Of the trace that it was told in; empty where nobody traces.
         outcome: `ok`, `partial` or the code of an error.
         duration_s: From the start to the end.
     """
@@ -39,5 +40,6 @@ class RequestRecord:
     scores: tuple[AdScore, ...] = ()
     computed_tokens: int = 0
     slack_s: float = 0.0
+    trace_id: str = ""
     outcome: str = ""
     duration_s: float = 0.0

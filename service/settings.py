@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, CliSettingsSource, CliSuppress, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    CliImplicitFlag,
+    CliSettingsSource,
+    CliSuppress,
+    SettingsConfigDict,
+)
 
 from service.errors import InvalidSetting, UnknownSetting
 
@@ -125,6 +131,9 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log lines to write."""
+
+    log_requests: CliImplicitFlag[bool] = False
+    """Write a log line for every request, not only for those that ended badly."""
 
     @model_validator(mode="after")
     def _default_is_within_the_ceiling(self) -> Self:

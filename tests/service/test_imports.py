@@ -40,6 +40,8 @@ MAY_IMPORT = {
     "service/score_drift.py": set(),
     "service/score_histogram.py": set(),
     "service/connections.py": set(),
+    "service/log.py": {"service.log_writer"},
+    "service/log_writer.py": set(),
     "service/loop_lag.py": {"service.clock"},
     "service/request_record.py": {"service.domain"},
     "service/client": {"service.domain", "service.client"},

@@ -19,7 +19,7 @@ def test_a_record_is_one_line_of_json_with_its_extra_fields() -> None:
     line = JsonFormatter().format(record("ready\nnow", workers=2))
     assert "\n" not in line
     assert json.loads(line) == {
-        "time": "1970-01-01T00:00:00.000+00:00",
+        "ts": "1970-01-01T00:00:00.000+00:00",
         "level": "info",
         "logger": "adrel.test",
         "message": "ready\nnow",
