@@ -17,6 +17,7 @@ from service.api.json_response import json_response
 from service.api.openapi_parts import PARAMETERS, answered, either, request_body
 from service.api.recording import begin, end
 from service.api.schemas import REQUEST_ID_HEADER, ScoreRequest, ScoreResponse
+from service.api.server_timing import SERVER_TIMING_HEADER, server_timing, with_server_timing
 from service.api.state import state_of
 from service.domain import AdScore, ScoreAnswer
 from service.errors import InvalidRequest, NotReady, ServiceError
@@ -64,7 +65,7 @@ async def score(request: Request) -> Response:
             if fields is None:
                 raise
             outcome, response = await vllm.answer_score_body(request, fields, record.started_s)
-            return response
+            return with_server_timing(response, record)
         allowed_s = timeout_s(request, state.limits, body.timeout_ms)
         query = body.to_domain(request_id(request, body.request_id), allowed_s)
         _, answer = await answer_query(request, state, query, record.started_s)
@@ -93,7 +94,11 @@ def _response(answer: ScoreAnswer, model: dict[str, Any]) -> Response:
             "total": _ms(answer.times.total_s),
         },
     }
-    return json_response(content, headers={REQUEST_ID_HEADER: answer.request_id})
+    headers = {
+        REQUEST_ID_HEADER: answer.request_id,
+        SERVER_TIMING_HEADER: server_timing(answer.times),
+    }
+    return json_response(content, headers=headers)
 
 
 def _ad_out(ad: AdScore) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def stream() -> Iterator[Stream]:
 
 def logging_to(
     stream: Stream, max_waiting_lines: int = 10
-) -> tuple[logging.Logger, logging.Handler]:
+) -> tuple[logging.Logger, BackgroundHandler]:
     logger, handler = logging.Logger("test"), BackgroundHandler(stream, max_waiting_lines)
     handler.setFormatter(JsonFormatter())
     logger.addHandler(handler)
@@ -60,7 +60,7 @@ def test_a_stream_that_fails_costs_lines_and_says_how_many_when_it_is_back(
     stream.fault = fault
     logger.warning("lost")
     logger.warning("lost too")
-    while handler._lost_lines < 2:  # type: ignore[attr-defined]  # the thread counts them
+    while handler._lost_lines < 2:
         threading.Event().wait(0.001)
     stream.fault = None
     logger.warning("written")

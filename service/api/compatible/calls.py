@@ -15,6 +15,7 @@ from service.api.body import invalid_request, read_body
 from service.api.compatible.dialects import Dialect
 from service.api.error_examples import INTERNAL_ERROR
 from service.api.recording import begin, end
+from service.api.server_timing import with_server_timing
 from service.api.state import ServiceState, state_of
 from service.errors import InvalidRequest, NotReady, ServiceError
 
@@ -67,7 +68,7 @@ async def counted(
     outcome = NotReady.code  # stays where the server gives up on what its drain could not finish
     try:
         outcome, response = await spoken(call, answer)
-        return response
+        return with_server_timing(response, record)
     finally:
         end(state, record, outcome)
 

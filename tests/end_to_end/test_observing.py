@@ -1,0 +1,145 @@
+"""What an operator sees of a running service: its log, its headers, its readiness."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.end_to_end.running_service import (
+    ROOT,
+    START_TIMEOUT_S,
+    RunningService,
+    environment,
+    running,
+)
+
+MARKER = "zebrafish"
+TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+SERVER_TIMING = re.compile(
+    r"encode;dur=[\d.]+, queue;dur=[\d.]+, inference;dur=[\d.]+, total;dur=[\d.]+"
+)
+
+
+@pytest.fixture(scope="module")
+def observed(tiny_bundle_fp32: Path) -> Iterator[RunningService]:
+    with running(tiny_bundle_fp32) as service:
+        yield service
+
+
+def marked_bodies() -> list[tuple[str, Any]]:
+    """Requests that end in all sorts of ways, each with a text that no log may show."""
+    ads = [{"id": "a", "text": f"{MARKER} shoe"}]
+    return [
+        ("/v1/score", {"query": MARKER, "ads": ads}),
+        ("/v1/score", {"query": f"{MARKER} late", "ads": ads, "timeout_ms": 0.001}),
+        ("/v1/score", {"query": MARKER, "ads": [{"id": "a", "text": 5, MARKER: MARKER}]}),
+        ("/v1/score", {"query": MARKER, "ads": [{"id": "a", "text": MARKER}] * 600}),
+        ("/v1/score", {"query": MARKER, "ads": ads, "request_id": f"{MARKER} no id"}),
+        ("/v1/score", {"text_1": MARKER, "text_2": [MARKER]}),
+        ("/rerank", {"query": MARKER, "texts": [MARKER, 7]}),
+        ("/v2/rerank", {"query": MARKER, "documents": [MARKER], "model": MARKER}),
+        ("/score", {"text_1": MARKER, "text_2": MARKER}),
+        ("/predict", {"inputs": [[MARKER, MARKER]]}),
+        ("/v1/score", MARKER),
+        (f"/{MARKER}", {"query": MARKER}),
+    ]
+
+
+def test_no_text_of_a_request_stands_in_the_log_at_any_level(tiny_bundle_fp32: Path) -> None:
+    with running(tiny_bundle_fp32, "--log-level", "debug", "--log-requests") as service:
+        for path, body in marked_bodies():
+            service.client.post(path, json=body, headers={"X-Request-Timeout-Ms": MARKER})
+            service.client.post(path, json=body)
+        service.client.post("/v1/score", content=f'{{"{MARKER}'.encode())
+    lines = [entry for entry in service.log if entry["logger"] == "service.api.request_log"]
+    assert len({line["outcome"] for line in lines}) >= 4
+    assert MARKER not in json.dumps(service.log)
+
+
+def test_a_request_that_ended_badly_has_a_line_with_its_id_and_its_callers_trace(
+    observed: RunningService,
+) -> None:
+    trace = {"traceparent": f"00-{TRACE_ID}-00f067aa0ba902b7-01"}
+    good = {"query": "shoe", "ads": [{"id": "a", "text": "bag"}]}
+    observed.score(good, headers={"X-Request-Id": "good", **trace})
+    observed.score({**good, "ads": []}, headers={"X-Request-Id": "bad", **trace})
+    stop_s = time.monotonic() + START_TIMEOUT_S
+    while not (lines := [entry for entry in observed.log if "request_id" in entry]):
+        assert time.monotonic() < stop_s, "no line came"
+    [line] = lines
+    assert (line["request_id"], line["outcome"]) == ("bad", "invalid_request")
+    assert line["trace_id"] == TRACE_ID
+    assert {"ts", "level", "logger", "message"} <= line.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/score", {"query": "shoe", "ads": [{"id": "a", "text": "bag"}]}),
+        ("/v1/score", {"text_1": "shoe", "text_2": ["bag"]}),
+        ("/rerank", {"query": "shoe", "texts": ["bag"]}),
+    ],
+)
+def test_an_answer_with_scores_says_in_a_header_where_its_time_went(
+    observed: RunningService, path: str, body: dict[str, Any]
+) -> None:
+    answer = observed.client.post(path, json=body)
+    assert SERVER_TIMING.fullmatch(answer.headers["Server-Timing"])
+    for stage, value in answer.json().get("timing_ms", {}).items() if "ads" in body else ():
+        assert f"{stage};dur={value:.3f}" in answer.headers["Server-Timing"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a Linux device that is always full")
+def test_a_full_disk_under_the_log_breaks_no_request(tiny_bundle_fp32: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "service", "--bundle", str(tiny_bundle_fp32)]
+    command += ["--port", str(port), "--log-requests"]
+    with (
+        Path("/dev/full").open("w", encoding="utf-8") as full,
+        subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=full) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        try:
+            _until_ready(client)
+            body = {"query": "shoe", "ads": [{"id": "a", "text": "bag"}]}
+            assert client.post("/v1/score", json=body).status_code == 200
+            assert client.post("/v1/score", json={"query": "shoe"}).status_code == 422
+        finally:
+            process.terminate()
+            assert process.wait(timeout=30) == 0
+
+
+def _until_ready(client: httpx.Client) -> None:
+    stop_s = time.monotonic() + START_TIMEOUT_S
+    while True:
+        assert time.monotonic() < stop_s, "the service never became ready"
+        try:
+            if client.get("/readyz").status_code == 200:
+                return
+        except httpx.ConnectError:
+            time.sleep(0.05)  # a real process starts; bounded by the deadline above
+
+
+def test_the_process_tells_its_readiness_its_release_and_its_loops_lag(
+    observed: RunningService,
+) -> None:
+    text = observed.client.get("/metrics").text
+    assert "adrel_ready 1.0" in text.splitlines()
+    assert re.search(r'^adrel_build_info{release="[^"]+"} 1.0$', text, re.MULTILINE)
+    stop_s = time.monotonic() + START_TIMEOUT_S
+    while "adrel_event_loop_lag_seconds_count 0.0" in text:
+        assert time.monotonic() < stop_s, "no lag was ever observed"
+        text = observed.client.get("/metrics").text
