@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -19,8 +20,10 @@ from service.api import error_handlers, openapi, probes, score_route
 from service.api.compatible import routes as compatible
 from service.api.compatible.release import release
 from service.api.keys import ApiKeys
+from service.api.recording import once_answered
 from service.api.request_log import RequestLog
 from service.api.state import RequestLimits, ServiceState
+from service.api.tracing import start_tracing
 from service.batching.batcher import Batcher
 from service.batching.cost_model import CostModel
 from service.batching.planner import BatchLimits
@@ -183,7 +186,11 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
     }
     state.scorer = scorer
     state.running_batches = lambda: batcher.running_batches
-    state.request_listeners = (RequestLog(clock, every_request=settings.log_requests),)
+    request_log = RequestLog(clock, every_request=settings.log_requests)
+    state.request_listeners = (request_log,)
+    tracing = start_tracing(os.environ, release(), clock.now_s)
+    if tracing is not None:  # first, since it names the trace for the log
+        state.request_listeners = (once_answered(tracing, request_log),)
 
     async def drain() -> None:
         """Called by the server when a stop signal comes, while connections are still open."""
@@ -200,6 +207,8 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
     loop_lag.start()
     yield
     loop_lag.stop()
+    if tracing is not None:
+        await tracing.stop()
     gc.unfreeze()
 
 

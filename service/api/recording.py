@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 from fastapi import Request
 
 from service.api.error_handlers import STATUS_OF
@@ -59,6 +62,17 @@ def end(state: ServiceState, record: RequestRecord, outcome: str) -> None:
         state.metrics.auction_done(result)
     for listener in state.request_listeners:
         listener(record)
+
+
+def once_answered(*listeners: Callable[[RequestRecord], None]) -> Callable[[RequestRecord], None]:
+    """A listener that calls these, in order, after the answer has gone to the connection."""
+    loop = asyncio.get_running_loop()
+
+    def told(record: RequestRecord) -> None:
+        for listener in listeners:
+            loop.call_soon(listener, record)
+
+    return told
 
 
 def auction_result(record: RequestRecord) -> str | None:

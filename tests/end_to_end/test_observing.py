@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +146,41 @@ def test_the_process_tells_its_readiness_its_release_and_its_loops_lag(
     while "adrel_event_loop_lag_seconds_count 0.0" in text:
         assert time.monotonic() < stop_s, "no lag was ever observed"
         text = observed.client.get("/metrics").text
+
+
+def test_a_collector_gets_the_spans_of_a_request_in_its_callers_trace(
+    tiny_bundle_fp32: Path,
+) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+    proto = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    exported: list[bytes] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:  # the library's name
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            encoded = self.headers.get("Content-Encoding") == "gzip"
+            exported.append(gzip.decompress(body) if encoded else body)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Collector) as collector:
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{collector.server_port}"
+        with running(tiny_bundle_fp32, OTEL_EXPORTER_OTLP_ENDPOINT=url) as service:
+            body = {"query": "shoe", "ads": [{"id": "a", "text": "bag"}]}
+            headers = {"traceparent": f"00-{TRACE_ID}-00f067aa0ba902b7-01"}
+            assert service.score(body, headers=headers).status_code == 200
+        collector.shutdown()  # the service has stopped, so all was exported
+    resources = [
+        resource
+        for request in exported
+        for resource in proto.ExportTraceServiceRequest.FromString(request).resource_spans
+    ]
+    spans = [span for one in resources for scope in one.scope_spans for span in scope.spans]
+    names = {attribute.value.string_value for attribute in resources[0].resource.attributes}
+    assert "adrel" in names
+    assert {"POST /v1/score", "encode", "inference"} <= {span.name for span in spans}
+    assert {span.trace_id.hex() for span in spans} == {TRACE_ID}
