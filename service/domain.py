@@ -87,6 +87,15 @@ class StageTimes:
     inference_s: float
     total_s: float
 
+    def in_ms(self) -> dict[str, float]:
+        """Milliseconds of each stage and in total, as answers and logs tell them."""
+        return {
+            "encode": round(self.encode_s * 1000, 3),
+            "queue": round(self.queue_s * 1000, 3),
+            "inference": round(self.inference_s * 1000, 3),
+            "total": round(self.total_s * 1000, 3),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreAnswer:

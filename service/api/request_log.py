@@ -77,12 +77,7 @@ def _fields(record: RequestRecord) -> dict[str, Any]:
     if record.times is not None:
         fields["n_scored"] = sum(ad.score is not None for ad in record.scores)
         fields["slack_ms"] = _ms(record.slack_s)
-        fields["timing_ms"] = {
-            "encode": _ms(record.times.encode_s),
-            "queue": _ms(record.times.queue_s),
-            "inference": _ms(record.times.inference_s),
-            "total": _ms(record.duration_s),
-        }
+        fields["timing_ms"] = record.times.in_ms() | fields["timing_ms"]
     trace_id = record.trace_id or trace_id_of(record.headers)
     if trace_id:
         fields["trace_id"] = trace_id

@@ -87,12 +87,7 @@ def _response(answer: ScoreAnswer, model: dict[str, Any]) -> Response:
         "request_id": answer.request_id,
         "model": {"name": model["model"]["name"], "version": model["model"]["version"]},
         "scores": [_ad_out(ad) for ad in answer.scores],
-        "timing_ms": {
-            "encode": _ms(answer.times.encode_s),
-            "queue": _ms(answer.times.queue_s),
-            "inference": _ms(answer.times.inference_s),
-            "total": _ms(answer.times.total_s),
-        },
+        "timing_ms": answer.times.in_ms(),
     }
     headers = {
         REQUEST_ID_HEADER: answer.request_id,
@@ -108,7 +103,3 @@ def _ad_out(ad: AdScore) -> dict[str, Any]:
     if ad.truncated:
         out["truncated"] = True
     return out
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)
