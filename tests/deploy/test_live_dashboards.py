@@ -75,7 +75,10 @@ def unanswered(client: httpx.Client, queries: list[tuple[str, str]]) -> list[tup
     """The queries that have no sample, or none that is a number."""
     left = []
     for title, query in queries:
-        answer = client.get("/api/v1/query", params={"query": query}).json()
+        response = client.get("/api/v1/query", params={"query": query})
+        if response.status_code == 503:
+            return queries  # it is starting
+        answer = response.json()
         assert answer["status"] == "success", (title, query, answer)
         samples = [float(series["value"][1]) for series in answer["data"]["result"]]
         if all(math.isnan(sample) for sample in samples):
