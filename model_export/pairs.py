@@ -1,13 +1,13 @@
-"""Labelled (query, ad) pairs and the JSONL files they come in."""
+"""Labelled (query, ad) pairs, and what the fields of their files mean."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from model_export.errors import BadPairsFile
+from model_export.pair_files import PairsFormat, Row, read_rows
 from service.domain import Ad
 
 if TYPE_CHECKING:
@@ -42,46 +42,55 @@ class LabelledPair:
         return self.label if self.grade is None else self.grade
 
 
-def read_pairs(path: Path) -> list[LabelledPair]:
-    """The pairs of a JSONL file, in its order; blank lines are skipped.
+def read_pairs(
+    path: Path, file_format: PairsFormat | None = None, max_grade: float | None = None
+) -> list[LabelledPair]:
+    """The pairs of a JSONL or CSV file, in its order; blank lines are skipped.
 
-    Each line is an object with `query`, `label` (0-1) and either `text` or `title` (with an
-    optional `description`); `grade`, `raters`, `source` and `doc_id` are optional, other keys
-    are ignored.
+    A row has `query`, either `text` or `title` (with an optional `description`), and what people
+    said: `label` or `score` (0-1) or `grade` with the best grade possible, `max_grade`. The first
+    of these three that it has is the pair's relevance, in training as in evaluation; a grade is
+    also its gain in a ranking. `raters`, `source` and `doc_id` are optional, other keys are
+    ignored.
+
+    Args:
+        path: The file.
+        file_format: None goes by its name: `.csv` is CSV, all else JSON Lines.
+        max_grade: The best grade, for rows that do not say it themselves.
 
     Raises:
-        BadPairsFile: The file cannot be read, holds no pair, or a line breaks the rules; the
+        BadPairsFile: The file cannot be read, holds no pair, or a row breaks the rules; the
             message has the path, the line number and the reason.
     """
-    try:
-        content = path.read_text(encoding="utf-8-sig")  # some tools write a mark at the start
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadPairsFile(f"{path}: cannot be read as UTF-8 text: {error}") from error
     pairs = []
-    # Not splitlines(): JSON strings may hold U+2028 and the like unescaped.
-    for line_number, line in enumerate(content.split("\n"), start=1):
-        if not line.strip():
-            continue
+    for line_number, row in read_rows(path, file_format):
         try:
-            pairs.append(_parse_pair(json.loads(line), line_number))
-        except json.JSONDecodeError as error:
-            raise BadPairsFile(
-                f"{path}, line {line_number}: not JSON, of which one object a line is expected: "
-                f"{error}"
-            ) from error
-        except (ValueError, OverflowError, RecursionError) as error:
+            pairs.append(_parse_pair(row, line_number, max_grade))
+        except (ValueError, OverflowError) as error:
             raise BadPairsFile(f"{path}, line {line_number}: {error}") from error
     if not pairs:
-        raise BadPairsFile(f"{path}: holds no pairs; expected one JSON object a line")
+        raise BadPairsFile(f"{path}: holds no pairs; expected a JSON object or a CSV row for each")
     return pairs
 
 
-def _parse_pair(row: object, line_number: int) -> LabelledPair:
-    if not isinstance(row, dict):
-        raise ValueError(f"expected a JSON object, got {type(row).__name__}")
+def parse_query(row: Row) -> str:
+    """The query of a row.
+
+    Raises:
+        ValueError: It is missing or not text.
+    """
     query = _text(row, "query")
     if not query:
         raise ValueError("'query' is missing or empty")
+    return query
+
+
+def parse_ad(row: Row, line_number: int) -> Ad:
+    """The ad of a row; its id is `doc_id`, else the line number.
+
+    Raises:
+        ValueError: It has neither a title nor a text, or they are not text.
+    """
     ad = Ad(
         id=str(row.get("doc_id") or line_number),
         title=_text(row, "title"),
@@ -90,11 +99,39 @@ def _parse_pair(row: object, line_number: int) -> LabelledPair:
     )
     if not (ad.text or ad.title):
         raise ValueError("the ad has neither 'title' nor 'text'")
-    if "label" not in row:
-        raise ValueError("'label' is missing")
-    label = _number(row["label"], "label")
-    if not 0 <= label <= 1:
-        raise ValueError(f"'label' must be in 0-1, got {label:g}")
+    return ad
+
+
+def parse_relevance(row: Row, max_grade: float | None = None) -> float | None:
+    """The relevance of a row in 0-1, see `read_pairs`; None where nobody judged it.
+
+    Raises:
+        ValueError: It is no number, out of range, or a grade without its maximum.
+    """
+    for key in ("label", "score"):
+        if row.get(key) is not None:
+            value = _number(row[key], key)
+            if not 0 <= value <= 1:
+                raise ValueError(f"'{key}' must be in 0-1, got {value:g}")
+            return value
+    if row.get("grade") is None:
+        return None
+    best = max_grade if row.get("max_grade") is None else _number(row["max_grade"], "max_grade")
+    if best is None:
+        raise ValueError(
+            "'grade' without 'label' or 'score' needs 'max_grade', the best grade possible"
+        )
+    grade = _grade(row["grade"])
+    if not 0 <= grade <= best or best == 0:
+        raise ValueError(f"'grade' must be in 0-{best:g}, its 'max_grade', got {grade:g}")
+    return grade / best
+
+
+def _parse_pair(row: Row, line_number: int, max_grade: float | None) -> LabelledPair:
+    query, ad = parse_query(row), parse_ad(row, line_number)
+    label = parse_relevance(row, max_grade)
+    if label is None:
+        raise ValueError("'label' is missing, and so are 'score' and 'grade'")
     grade = row.get("grade")
     raters = row.get("raters") or []
     if not isinstance(raters, list):
@@ -116,7 +153,7 @@ def _grade(value: object) -> float:
     return grade
 
 
-def _text(row: dict[str, Any], key: str) -> str:
+def _text(row: Row, key: str) -> str:
     value = row.get(key)
     if value is None:
         return ""

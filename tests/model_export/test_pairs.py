@@ -140,7 +140,49 @@ def test_a_mark_at_the_start_of_the_file_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_a_table_is_told_what_is_expected(tmp_path: Path) -> None:
-    file = tmp_path / "pairs.csv"
+    file = tmp_path / "pairs.jsonl"
     file.write_text("query,title,label\n", encoding="utf-8")
     with pytest.raises(BadPairsFile, match="one object a line is expected"):
         read_pairs(file)
+
+
+@pytest.mark.parametrize(
+    ("fields", "relevance"),
+    [
+        ({"label": 0.25, "score": 0.5, "grade": 3, "max_grade": 4}, 0.25),
+        ({"score": 0.5, "grade": 3, "max_grade": 4}, 0.5),
+        ({"grade": 3, "max_grade": 4}, 0.75),
+        ({"label": None, "grade": 3, "max_grade": 3}, 1.0),
+    ],
+)
+def test_the_label_goes_before_the_score_and_the_score_before_the_grade(
+    tmp_path: Path, fields: dict[str, object], relevance: float
+) -> None:
+    (pair,) = read_pairs(_write(tmp_path, {"query": "q", "text": "t", **fields}))
+    assert pair.label == relevance
+    assert pair.gain == fields.get("grade", relevance)
+
+
+def test_the_best_grade_may_be_said_for_the_whole_file(tmp_path: Path) -> None:
+    rows = ({"grade": 1}, {"grade": 1, "max_grade": 2})
+    file = _write(tmp_path, *({"query": "q", "text": "t", **row} for row in rows))
+    assert [pair.label for pair in read_pairs(file, max_grade=4)] == [0.25, 0.5]
+    with pytest.raises(BadPairsFile, match="line 1: 'grade' without 'label' or 'score' needs"):
+        read_pairs(file)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"score": 1.5}, "'score' must be in 0-1, got 1.5"),
+        ({"grade": 4, "max_grade": 3}, "'grade' must be in 0-3, its 'max_grade', got 4"),
+        ({"grade": -1, "max_grade": 3}, "'grade' must be in 0-3, its 'max_grade', got -1"),
+        ({"grade": 0, "max_grade": 0}, "'grade' must be in 0-0"),
+        ({"grade": 0, "max_grade": "three"}, "'max_grade' must be a number"),
+    ],
+)
+def test_relevance_that_is_out_of_range_is_refused(
+    tmp_path: Path, fields: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(BadPairsFile, match=reason):
+        read_pairs(_write(tmp_path, {"query": "q", "text": "t", **fields}))
