@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model_export.metrics import auc, expected_calibration_error, log_loss, ndcg_at_k
+from model_export.metrics import auc, expected_calibration_error, log_loss
 from model_export.pairs import LabelledPair
+from model_export.ranking_metrics import ndcg_at_k
 from service.cpu import usable_cores
 from service.scoring.bulk import bulk_logits
 from service.scoring.bundle import Bundle

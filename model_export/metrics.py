@@ -1,8 +1,10 @@
-"""Quality of scores against human labels: their order, and whether they mean what they say."""
+"""Quality of scores against human labels: their order, and whether they mean what they say.
+
+Orders within a query: `ranking_metrics`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,46 +49,6 @@ def rank_correlation(left: ArrayLike, right: ArrayLike) -> float:
     return float((a * b).sum() / norm) if norm > 0 else float("nan")
 
 
-def ndcg_at_k(groups: Sequence[str], gains: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
-    """Mean normalized discounted cumulative gain over the groups that can be ranked.
-
-    Groups (queries) whose gains are all equal say nothing about order and are left out.
-    Pairs with equal scores share the mean gain of their places, so that the order of the file
-    cannot flatter a constant scorer.
-
-    Args:
-        groups: (n,) query of each pair.
-        gains: (n,) grade or label; enters as 2**gain - 1.
-        scores: (n,) model scores.
-        k: Places that count.
-
-    Returns:
-        A number in 0-1; NaN when no group can be ranked.
-
-    Source: Burges et al. 2005 (2**gain - 1 over log2 of the place); ties as in McSherry and
-    Najork 2008.
-    """
-    gain_array = np.exp2(np.asarray(gains, dtype=np.float64)) - 1
-    score_array = np.asarray(scores, dtype=np.float64)
-    members: dict[str, list[int]] = {}
-    for index, group in enumerate(groups):
-        members.setdefault(group, []).append(index)
-    values = []
-    for indices in members.values():
-        group_gains, group_scores = gain_array[indices], score_array[indices]
-        if group_gains.min() == group_gains.max():
-            continue
-        discounts = np.zeros(len(indices))
-        places = np.arange(min(k, len(indices)))
-        discounts[places] = 1 / np.log2(places + 2)
-        ideal = float((np.sort(group_gains)[::-1] * discounts).sum())
-        order = np.argsort(-group_scores, kind="stable")
-        _, tie, counts = np.unique(-group_scores[order], return_inverse=True, return_counts=True)
-        tied_gain = np.bincount(tie, weights=group_gains[order]) / counts
-        values.append(float((tied_gain[tie] * discounts).sum()) / ideal)
-    return float(np.mean(values)) if values else float("nan")
-
-
 def pair_log_losses(labels: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:
     """(n,) negative log-likelihood (nats) of each label under its score in 0-1.
 
@@ -126,25 +88,49 @@ class ReliabilityBin:
     count: int
 
 
+def bin_shares(scores: ArrayLike, n_bins: int = 10) -> NDArray[np.float64]:
+    """How much of each pair lies in each bin of (nearly) equally many pairs by rising score.
+
+    A pair is in one bin, unless its score is that of others and the edge of a bin falls among
+    them: then all of them are in both bins in the same proportion, so that the order of the file
+    says nothing.
+
+    Args:
+        scores: (n,) in 0-1.
+        n_bins: Most bins; fewer come back where there are fewer pairs.
+
+    Returns:
+        (n, bins), each row with the sum 1.
+    """
+    p = np.asarray(scores, dtype=np.float64)
+    n_bins = min(n_bins, len(p))
+    _, tie, counts = np.unique(p, return_inverse=True, return_counts=True)
+    sizes = [len(part) for part in np.array_split(p, n_bins)]
+    bin_of_place = np.repeat(np.arange(n_bins), sizes)
+    tie_of_place = np.repeat(np.arange(len(counts)), counts)
+    places = np.bincount(tie_of_place * n_bins + bin_of_place, minlength=len(counts) * n_bins)
+    shares = places.reshape(len(counts), n_bins) / counts[:, None]
+    return np.asarray(shares[tie])
+
+
 def reliability_bins(
     labels: ArrayLike, scores: ArrayLike, n_bins: int = 10
 ) -> tuple[ReliabilityBin, ...]:
-    """Bins of (nearly) equally many pairs by rising score; fewer where there are fewer pairs.
-
-    Pairs with equal scores share their mean label, so that the order of the file says nothing.
+    """The points of a reliability diagram, over the bins of `bin_shares`, by rising score.
 
     Args:
         labels: (n,) relevance in 0-1.
         scores: (n,) in 0-1.
         n_bins: Most bins.
     """
-    p = np.asarray(scores, dtype=np.float64)
-    _, tie, counts = np.unique(p, return_inverse=True, return_counts=True)
-    y = (np.bincount(tie, weights=np.asarray(labels, dtype=np.float64)) / counts)[tie]
-    order = np.argsort(p, kind="stable")
+    y, p = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    shares = bin_shares(p, n_bins)  # (n, bins)
+    counts = shares.sum(axis=0)
     return tuple(
-        ReliabilityBin(float(p[part].mean()), float(y[part].mean()), len(part))
-        for part in np.array_split(order, min(n_bins, len(order)))
+        ReliabilityBin(float(mean_score), float(observed_share), round(float(count)))
+        for mean_score, observed_share, count in zip(
+            p @ shares / counts, y @ shares / counts, counts, strict=True
+        )
     )
 
 

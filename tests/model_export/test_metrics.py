@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -12,10 +11,10 @@ from model_export.metrics import (
     ReliabilityBin,
     auc,
     average_ranks,
+    bin_shares,
     brier,
     expected_calibration_error,
     log_loss,
-    ndcg_at_k,
     pair_log_losses,
     rank_correlation,
     reliability_bins,
@@ -62,55 +61,6 @@ def test_rank_correlation_is_pearsons_of_the_ranks_with_ties_in_the_middle(
         assert math.isnan(value), "a constant has no order to agree with"
     else:
         assert value == pytest.approx(np.corrcoef(ranks(left), ranks(right))[0, 1])
-
-
-def test_ndcg_of_a_known_ranking() -> None:
-    gains, scores = [3.0, 0.0, 1.0], [0.1, 0.9, 0.5]
-    discounted = 0 / math.log2(2) + 1 / math.log2(3) + 7 / math.log2(4)
-    ideal = 7 / math.log2(2) + 1 / math.log2(3)
-    assert ndcg_at_k(["q"] * 3, gains, scores) == pytest.approx(discounted / ideal)
-
-
-def test_ndcg_counts_no_places_after_the_kth() -> None:
-    assert ndcg_at_k(["q"] * 3, [0, 0, 1], [3, 2, 1], k=2) == 0.0
-
-
-def test_a_constant_scorer_gains_nothing_from_the_order_of_the_file() -> None:
-    best_first = ndcg_at_k(["q"] * 4, [3, 2, 1, 0], [0.5] * 4)
-    worst_first = ndcg_at_k(["q"] * 4, [0, 1, 2, 3], [0.5] * 4)
-    assert best_first == pytest.approx(worst_first)
-    assert best_first < 1
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=2, max_size=5),
-    st.integers(1, 6),
-)
-def test_ndcg_is_the_mean_over_all_orders_that_the_scores_allow(
-    rows: list[tuple[int, int]], k: int
-) -> None:
-    def discounted(gains: list[int]) -> float:
-        return sum((2.0**g - 1) / math.log2(place + 2) for place, g in enumerate(gains[:k]))
-
-    gains, scores = [gain for gain, _ in rows], [score for _, score in rows]
-    value = ndcg_at_k(["q"] * len(rows), gains, scores, k)
-    if len(set(gains)) == 1:
-        assert math.isnan(value)
-        return
-    falling = sorted(scores, reverse=True)
-    allowed = [
-        discounted([gain for gain, _ in order])
-        for order in itertools.permutations(rows)
-        if [score for _, score in order] == falling
-    ]
-    ideal = discounted(sorted(gains, reverse=True))
-    assert value == pytest.approx(sum(allowed) / len(allowed) / ideal)
-
-
-def test_queries_that_cannot_be_ranked_are_left_out() -> None:
-    groups, gains, scores = ["a", "a", "b", "b"], [1, 1, 1, 0], [0.1, 0.9, 0.9, 0.1]
-    assert ndcg_at_k(groups, gains, scores) == 1.0
-    assert math.isnan(ndcg_at_k(["a", "a"], [1, 1], [0.1, 0.9]))
 
 
 def test_log_loss_and_calibration_error_of_known_scores() -> None:
@@ -170,3 +120,29 @@ def test_bins_lose_no_pair_and_no_label(rows: list[tuple[bool, int]]) -> None:
     assert sum(part.mean_score * part.count for part in bins) == pytest.approx(sum(scores))
     means = [part.mean_score for part in bins]
     assert means == pytest.approx(sorted(means))
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40))
+def test_bins_are_equally_full_and_equal_scores_lie_in_them_in_the_same_proportion(
+    scores: list[int],
+) -> None:
+    shares = bin_shares(scores, n_bins=7)
+    assert shares.sum(axis=1) == pytest.approx(np.ones(len(scores)))
+    fills = shares.sum(axis=0)
+    assert fills.max() - fills.min() < 1 + 1e-9
+    for score in set(scores):
+        of_score = shares[[index for index, other in enumerate(scores) if other == score]]
+        assert (of_score == of_score[0]).all()
+
+
+@given(labelled)
+def test_auc_log_loss_and_brier_score_are_scikit_learns(rows: list[tuple[bool, int]]) -> None:
+    from sklearn import metrics as theirs
+
+    labels, scores = [int(y) for y, _ in rows], [(s + 1) / 7 for _, s in rows]
+    assert log_loss(labels, scores) == pytest.approx(theirs.log_loss(labels, scores, labels=[0, 1]))
+    assert brier(labels, scores) == pytest.approx(
+        theirs.brier_score_loss(labels, scores, labels=[0, 1])
+    )
+    if len(set(labels)) == 2:
+        assert auc(labels, scores) == pytest.approx(theirs.roc_auc_score(labels, scores))
