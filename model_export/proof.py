@@ -17,13 +17,13 @@ from model_export.evaluate import Quality, judge
 from model_export.options import Precision
 from model_export.pairs import LabelledPair
 from model_export.parity import Logits, Tolerances
+from model_export.reference_logits import pair_encoder, reference_logits
 from model_export.reference_pairs import N_AWKWARD, reference_pairs, vocabulary_pairs
-from model_export.to_onnx import takes_segments
 from service.cpu import usable_cores
 from service.errors import BundleIncompatible, InferenceFailed
 from service.scoring.bulk import bulk_logits
 from service.scoring.calibration import Identity, Scores, to_scores
-from service.scoring.encoding import EncodedPair, PairEncoder
+from service.scoring.encoding import EncodedPair
 from service.scoring.onnx_model import OnnxModel
 
 SAME_SCORE = 1e-7  # largest difference of scores that are one score
@@ -96,36 +96,17 @@ class Proof:
         made[N_AWKWARD:N_AWKWARD] = vocabulary_pairs(checkpoint.tokenizer.get_vocab())
         self.texts = made + [(pair.query, render(pair.ad)) for pair in labelled]
         self.n_made = len(made)
-        try:
-            encoder = PairEncoder(checkpoint.backend, checkpoint.max_length_tokens)
-        except ValueError as error:
-            raise UnsupportedCheckpoint(f"checkpoint {checkpoint.name}: {error}") from error
+        encoder = pair_encoder(checkpoint)
         self.encoded: list[EncodedPair] = [
             encoder.encode(query, [ad_text])[0] for query, ad_text in self.texts
         ]
-        self.reference = self._original(on_progress)
+        self.reference = reference_logits(checkpoint, self.encoded, on_progress)
         if float(np.ptp(self.scores(self.reference))) < SAME_SCORE:
             raise UnsupportedCheckpoint(
                 f"checkpoint {checkpoint.name} gives every pair the same score: there is nothing "
                 "to rank by, and no parity to prove"
             )
         self.reference_quality = self._quality(self.reference)
-
-    def _original(self, on_progress: Callable[[int], None]) -> Logits:
-        checkpoint = self.checkpoint
-        try:
-            return parity.torch_logits(
-                checkpoint.model,
-                self.encoded,
-                with_segments=takes_segments(checkpoint.model, checkpoint.tokenizer),
-                on_progress=on_progress,
-            )
-        except (IndexError, RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise UnsupportedCheckpoint(
-                f"checkpoint {checkpoint.name} cannot read what its tokenizer makes of a pair: "
-                f"{reason}"
-            ) from error
 
     def measure(
         self, graph: onnx.ModelProto, precision: Precision, recipe: str, tolerances: Tolerances

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -19,25 +19,54 @@ EMBEDDING_MAX_TOKENS = 128
 """Tokens of a text that are embedded, as the base was trained (its model card, "128 tokens")."""
 
 
+Pooling = Literal["cls", "mean", "cat4"]
+"""How one vector is made of all tokens' states: the last [CLS]; the mean of the last states over
+the real tokens; the [CLS] of the last four layers side by side (of all, if there are fewer)."""
+
+CAT_LAYERS = 4
+
+
 def embed_texts(
     base: Path, texts: Sequence[str], progress: str | None = None, batch_texts: int = 64
 ) -> NDArray[np.float32]:
-    """Unit-length sentence embeddings: the mean of the last states over the real tokens.
-
-    Args:
-        base: Folder with a BERT encoder and its tokenizer.
-        texts: n texts; longer ones are cut at `EMBEDDING_MAX_TOKENS`.
-        progress: Name of the progress bar, None for no bar.
-        batch_texts: Texts per forward pass.
+    """`pooled_embeddings` by the mean, as the default base was trained to be read.
 
     Returns:
         float32, shape (n, hidden), in the order of `texts`.
 
     Source: pooling as in the model card of sentence-transformers/all-MiniLM-L6-v2.
     """
+    return pooled_embeddings(base, texts, ("mean",), progress, batch_texts)["mean"]
+
+
+def pooled_embeddings(
+    base: Path,
+    texts: Sequence[str],
+    poolings: Sequence[Pooling],
+    progress: str | None = None,
+    batch_texts: int = 64,
+) -> dict[Pooling, NDArray[np.float32]]:
+    """Unit-length sentence embeddings in several poolings, from one pass over the texts.
+
+    Args:
+        base: Folder with a BERT encoder and its tokenizer.
+        texts: n texts; longer ones are cut at `EMBEDDING_MAX_TOKENS`.
+        poolings: Those wanted.
+        progress: Name of the progress bar, None for no bar.
+        batch_texts: Texts per forward pass.
+
+    Returns:
+        By pooling float32, shape (n, hidden) or for `cat4` (n, layers x hidden), in the order of
+        `texts`.
+    """
     tokenizer = AutoTokenizer.from_pretrained(base)
     encoder = BertModel.from_pretrained(base, add_pooling_layer=False).eval()
-    vectors = np.empty((len(texts), encoder.config.hidden_size), dtype=np.float32)
+    n_cat = min(CAT_LAYERS, encoder.config.num_hidden_layers)
+    width = encoder.config.hidden_size
+    vectors = {
+        pooling: np.empty((len(texts), n_cat * width if pooling == "cat4" else width), np.float32)
+        for pooling in poolings
+    }
     order = np.argsort([len(text) for text in texts], kind="stable")  # like lengths: less padding
     starts = range(0, len(texts), batch_texts)
     for start in tqdm(starts, desc=progress, unit="batch", disable=progress is None):
@@ -50,8 +79,18 @@ def embed_texts(
             return_tensors="pt",
         )
         with torch.inference_mode():
-            states = encoder(**batch).last_hidden_state  # (b, t, hidden)
-            mask = batch["attention_mask"].unsqueeze(-1).to(states.dtype)  # (b, t, 1)
-            means = (states * mask).sum(1) / mask.sum(1)
-            vectors[indices] = torch.nn.functional.normalize(means, dim=1).numpy()
+            layers = encoder(**batch, output_hidden_states=True).hidden_states[-n_cat:]
+        mask = batch["attention_mask"].unsqueeze(-1).to(layers[-1].dtype)  # (b, t, 1)
+        for pooling in poolings:
+            pooled = _pool(layers, mask, pooling)
+            vectors[pooling][indices] = torch.nn.functional.normalize(pooled, dim=1).numpy()
     return vectors
+
+
+def _pool(layers: Sequence[torch.Tensor], mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
+    """(b, width) of the states of the last layers, (b, t, hidden) each."""
+    if pooling == "mean":
+        return (layers[-1] * mask).sum(1) / mask.sum(1)
+    if pooling == "cls":
+        return layers[-1][:, 0]
+    return torch.cat([states[:, 0] for states in layers], dim=1)

@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
+from transformers import AutoTokenizer, BertModel
 
-from model_export.sentence_embedding import embed_texts
+from model_export.sentence_embedding import Pooling, embed_texts, pooled_embeddings
 from tests.model_export.tiny_bert import write_tiny_base
 
 if TYPE_CHECKING:
@@ -33,3 +35,19 @@ def test_a_text_embeds_the_same_alone_and_padded_beside_longer_ones(base: Path) 
 
 def test_no_text_gives_no_rows(base: Path) -> None:
     assert embed_texts(base, []).shape == (0, 32)
+
+
+def test_each_pooling_is_made_of_the_states_that_it_names(base: Path) -> None:
+    tokenizer, encoder = AutoTokenizer.from_pretrained(base), BertModel.from_pretrained(base).eval()
+    batch = tokenizer("green running shoes", return_tensors="pt")
+    with torch.inference_mode():
+        layers = encoder(**batch, output_hidden_states=True).hidden_states
+    expected: dict[Pooling, torch.Tensor] = {
+        "cls": layers[-1][0, 0],
+        "mean": layers[-1][0].mean(dim=0),
+        "cat4": torch.cat([layers[-2][0, 0], layers[-1][0, 0]]),  # this one has two layers
+    }
+    vectors = pooled_embeddings(base, TEXTS, ("cls", "mean", "cat4"))
+    for pooling, vector in expected.items():
+        unit = torch.nn.functional.normalize(vector, dim=0).numpy()
+        np.testing.assert_allclose(vectors[pooling][3], unit, atol=1e-5)
