@@ -2,7 +2,7 @@
 
 python -m model_export export --out bundles/default            the default model
 python -m model_export export --checkpoint DIR_OR_HUB_ID --out DIR
-python -m model_export evaluate --bundle DIR --pairs FILE
+python -m model_export evaluate --bundle DIR --checkpoint DIR_OR_HUB_ID --pairs FILE
 python -m model_export report --bundle DIR                     its page, from its report.json
 python -m model_export finetune --train FILE --dev FILE --out DIR
 """
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from model_export import export_command
+from model_export import evaluate_command, export_command
 from model_export.errors import ExportError
 from service.errors import StartupError
 
@@ -48,7 +48,9 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("export", help="checkpoint -> proven, calibrated bundle")
     )
     _add_report(commands.add_parser("report", help="draw a bundle's report.html again"))
-    _add_evaluate(commands.add_parser("evaluate", help="quality of a bundle on labelled pairs"))
+    evaluate_command.add_to(
+        commands.add_parser("evaluate", help="quality of models on labelled pairs, side by side")
+    )
     _add_finetune(commands.add_parser("finetune", help="labelled pairs -> adapter"))
     return parser
 
@@ -56,19 +58,6 @@ def _parser() -> argparse.ArgumentParser:
 def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
     parser.set_defaults(run=_report)
-
-
-def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
-    parser.add_argument(
-        "--pairs",
-        type=Path,
-        required=True,
-        action="append",
-        metavar="FILE",
-        help="labelled pairs (JSONL); repeatable, judged together",
-    )
-    parser.set_defaults(run=_evaluate)
 
 
 def _add_finetune(parser: argparse.ArgumentParser) -> None:
@@ -109,25 +98,10 @@ def _report(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _evaluate(arguments: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
-    from model_export.evaluate import judge, score_pairs
-    from model_export.pairs import read_pairs
-    from service.scoring.bundle import open_bundle
-
-    pairs = [pair for path in arguments.pairs for pair in read_pairs(path)]
-    bundle = open_bundle(arguments.bundle)
-    with tqdm(total=len(pairs), unit="pair", desc="score", file=sys.stderr) as progress:
-        scores = score_pairs(bundle, pairs, progress.update)
-    print(json.dumps(asdict(judge(pairs, scores)), indent=2))
-    return 0
-
-
 def _finetune(arguments: argparse.Namespace) -> int:
     from model_export.adapter import is_adapter
-    from model_export.finetune import DEFAULT_BASE, finetune
-    from model_export.recipe import FinetuneRecipe
+    from model_export.finetune import finetune
+    from model_export.recipe import DEFAULT_BASE, FinetuneRecipe
 
     out = arguments.out
     if out.exists() and not is_adapter(out) and not (out.is_dir() and not any(out.iterdir())):

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-DEFAULT_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 REPORT_FILE = "training_report.json"
 
 log = logging.getLogger(__name__)

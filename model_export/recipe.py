@@ -13,6 +13,8 @@ from service.scoring.ad_template import AdTemplate
 if TYPE_CHECKING:
     from model_export.pairs import LabelledPair
 
+DEFAULT_BASE = "sentence-transformers/all-MiniLM-L6-v2"
+
 RELEVANT_GRADE = 2
 """Graded judgements from here on count as relevant, as in the labels of the Chorus pairs."""
 

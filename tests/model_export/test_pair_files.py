@@ -18,14 +18,14 @@ def csv_file(folder: Path, content: str | bytes, name: str = "pairs.csv") -> Pat
 
 
 def test_a_csv_row_says_the_same_as_a_json_line(tmp_path: Path) -> None:
-    row = {"query": "red shoes", "title": "Red, light", "description": "\"Run\"",
-           "label": 1, "grade": 3, "raters": [3, 2, 1], "source": "us", "doc_id": "B01"}  # fmt: skip
+    row = {"query": "red shoes", "title": "Red, big", "description": "\"Run\"",
+           "label": 1, "grade": 3, "raters": [3, 2, 1], "source": "us", "doc_id": "B1"}  # fmt: skip
     lines = tmp_path / "pairs.jsonl"
     lines.write_text(json.dumps(row), encoding="utf-8")
     table = csv_file(
         tmp_path,
         "query,title,description,label,grade,raters,source,doc_id\n"
-        'red shoes,"Red, light","""Run""",1,3.0,3 2 1,us,B01\n',
+        'red shoes,"Red, big","""Run""",1,3.0,3 2 1,us,B1\n',
     )
     assert read_pairs(table) == read_pairs(lines)
 
