@@ -1,10 +1,11 @@
-"""Command line of the offline half: finetune, export, evaluate, report.
+"""Command line of the offline half: finetune, distil, export, evaluate, report.
 
 python -m model_export export --out bundles/default            the default model
 python -m model_export export --checkpoint DIR_OR_HUB_ID --out DIR
 python -m model_export evaluate --bundle DIR --checkpoint DIR_OR_HUB_ID --pairs FILE
 python -m model_export report --bundle DIR                     its page, from its report.json
 python -m model_export finetune --train FILE --dev FILE --out DIR
+python -m model_export distil --products FILE --queries FILE --dev FILE --out DIR
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from model_export import evaluate_command, export_command
+from model_export import distil_command, evaluate_command, export_command
 from model_export.errors import ExportError
 from service.errors import StartupError
 
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("evaluate", help="quality of models on labelled pairs, side by side")
     )
     _add_finetune(commands.add_parser("finetune", help="labelled pairs -> adapter"))
+    distil_command.add_to(commands.add_parser("distil", help="teacher -> smaller checkpoint"))
     return parser
 
 

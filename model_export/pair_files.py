@@ -91,8 +91,10 @@ def _header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     if len(names) == 1 and any(separator in names[0] for separator in ";\t"):
         raise ValueError("the header has no commas: columns must be separated by commas")
-    if "query" not in names:
-        raise ValueError(f"the first line must be a header with the column 'query', got {names}")
+    if not {"query", "title", "text"} & set(names):
+        raise ValueError(
+            f"the first line must be a header with 'query', 'title' or 'text', got {names}"
+        )
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(f"the header names the column {repeated[0]!r} twice")

@@ -86,7 +86,7 @@ class SimilarityTeacher:
         """
         rng = np.random.default_rng(seed)
         n_pseudo = round(n_rows * pseudo_query_share / rows_per_query)
-        spans = _word_spans(self.ad_texts, n_pseudo, rng)
+        spans = word_spans(self.ad_texts, n_pseudo, rng)
         span_vectors = self._embed(spans, "embed pseudo-queries")
         n_per_real = -(-(n_rows - len(spans) * rows_per_query) // len(self.queries))
         rows = self._pair_up(spans, span_vectors, rows_per_query, rng)
@@ -128,7 +128,8 @@ class SimilarityTeacher:
         return embed_texts(self._base, texts, what if self._show_progress else None)
 
 
-def _word_spans(texts: Sequence[str], n_spans: int, rng: np.random.Generator) -> list[str]:
+def word_spans(texts: Sequence[str], n_spans: int, rng: np.random.Generator) -> list[str]:
+    """At most `n_spans` different pseudo-queries: one to four words in a row of as many texts."""
     spans: dict[str, None] = {}  # a set that keeps its order
     for index in rng.permutation(len(texts))[:n_spans]:
         words = texts[index].split()

@@ -126,7 +126,7 @@ def test_what_cannot_work_ends_with_one_sentence_and_code_one(
     assert message in shown
 
 
-@pytest.mark.parametrize("arguments", [[], ["export"], ["evaluate"], ["finetune"]])
+@pytest.mark.parametrize("arguments", [[], ["export"], ["evaluate"], ["finetune"], ["distil"]])
 def test_asking_for_help_does_not_wait_for_torch(arguments: list[str]) -> None:
     code = (
         "import sys, contextlib, model_export.__main__ as m\n"

@@ -1,0 +1,142 @@
+"""The `distil` command: its options, and what they become."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model_export.distillation.recipe import LAYER_RULES, REPORT_FILE, DistilRecipe
+from model_export.errors import ExportError
+from model_export.export_command import DEFAULT_ADAPTER
+
+if TYPE_CHECKING:  # slow to import
+    from model_export.distillation.training import DevPairs
+    from model_export.pairs import LabelledPair
+
+DEFAULT_CACHE = Path(".teacher_logits")
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Give the parser this command's options."""
+    usual = DistilRecipe()
+    add = parser.add_argument
+    add(
+        "--teacher",
+        default=str(DEFAULT_ADAPTER),
+        metavar="DIR_OR_ID",
+        help="checkpoint or adapter; default: the default model",
+    )
+    add("--relevant-label", metavar="LABEL", help="of the teacher, as in export")
+    add("--grades", metavar="WORST,..,BEST", help="of the teacher, as in export")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the student's checkpoint")
+    add(
+        "--cache",
+        type=Path,
+        default=DEFAULT_CACHE,
+        metavar="DIR",
+        help="the teacher's logits, kept for the next run; default: %(default)s",
+    )
+    data = parser.add_argument_group("training data (JSONL or CSV); each repeatable")
+    for name, text in (
+        ("pairs", "pairs, with or without labels"),
+        ("products", "ads to pair with queries; the pairs' ads join them"),
+        ("queries", "files with queries (.txt: one a line); the pairs' queries join them"),
+        ("dev", "held-out labelled pairs, which choose the best epoch"),
+    ):
+        data.add_argument(
+            f"--{name}",
+            type=Path,
+            action="append",
+            default=[],
+            required=name == "dev",
+            metavar="FILE",
+            help=text,
+        )
+    recipe = parser.add_argument_group("recipe")
+    add = recipe.add_argument
+    add("--n-layers", type=int, help=f"of the student ({usual.n_layers})")
+    add(
+        "--layers",
+        metavar="RULE",
+        help=f"which of the teacher's it starts from: {', '.join(LAYER_RULES)} or numbers from 0 "
+        f"on, as in 0,2,5 ({usual.layers})",
+    )
+    add("--lora-rank", type=int, help=f"0 trains whole matrices ({usual.lora_rank})")
+    add("--train-embeddings", action="store_true", default=None, help="the word vectors learn too")
+    for name, kind, text in (
+        ("label_weight", float, "of the labels against the teacher"),
+        ("sampled_pairs", int, "pairs to make of products and queries"),
+        ("pairs_per_query", int, "how many of them share a query"),
+        ("pseudo_query_share", float, "part of them with a span of an ad's words as the query"),
+        ("epochs", int, "passes over the pairs"),
+        ("learning_rate", float, "its peak"),
+        ("batch_pairs", int, "pairs per step"),
+        ("seed", int, "of everything random"),
+    ):
+        add(
+            f"--{name.replace('_', '-')}",
+            type=kind,
+            metavar="X",
+            help=f"{text} ({getattr(usual, name):g})",
+        )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train a student, and print its report.
+
+    Returns:
+        Exit code 0.
+
+    Raises:
+        ExportError: Options, files or a teacher that cannot be used; says why.
+    """
+    given = {
+        field.name: value
+        for field in fields(DistilRecipe)
+        if (value := getattr(arguments, field.name, None)) is not None
+    }
+    recipe = DistilRecipe(**given)
+    _require_usable(arguments.out)
+
+    from model_export.distillation.distil import distil
+    from model_export.distillation.sources import read_sources
+    from model_export.reference_logits import load_original
+
+    sources = read_sources(arguments.pairs, arguments.products, arguments.queries)
+    dev = _read_dev(arguments.dev)
+    with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
+        teacher = load_original(
+            arguments.teacher, relevant_label=arguments.relevant_label, grades=arguments.grades
+        )
+        report = distil(teacher, sources, dev, arguments.out, arguments.cache, recipe, tell=print)
+    print(json.dumps(asdict(report), indent=2))
+    return 0
+
+
+def _read_dev(paths: list[Path]) -> DevPairs:
+    from model_export.evaluation.document import require_both_classes
+    from model_export.pairs import read_pairs
+
+    dev: dict[str, list[LabelledPair]] = {}
+    for path in paths:
+        if path.name in dev:
+            raise ExportError(f"two --dev files have the name {path.name}, which figures go by")
+        dev[path.name] = read_pairs(path)
+        require_both_classes(dev[path.name], [str(path)])
+    return dev
+
+
+def _require_usable(out: Path) -> None:
+    """Never write into a folder that holds something else."""
+    if (
+        out.exists()
+        and not (out / REPORT_FILE).is_file()
+        and not (out.is_dir() and not any(out.iterdir()))
+    ):
+        raise ExportError(f"{out} exists and is no student of distil; choose another --out")

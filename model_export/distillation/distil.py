@@ -1,0 +1,178 @@
+"""From a teacher and pairs to a checkpoint of the student that `export --checkpoint` takes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+from transformers import set_seed
+
+from model_export.checkpoint import Checkpoint
+from model_export.distillation.recipe import REPORT_FILE, DistilRecipe, chosen_layers
+from model_export.distillation.sources import Sources, training_pairs
+from model_export.distillation.student import make_student, n_layers_of
+from model_export.distillation.teacher_logits import teacher_margins
+from model_export.distillation.training import DevPairs, DistilRow, train_student
+from model_export.errors import ExportError
+from model_export.evaluate import Quality, judge
+from model_export.library_calls import quiet_transformers
+from service.scoring.ad_template import AdTemplate
+from service.scoring.calibration import sigmoid
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The student after an epoch; `mean_auc` over the dev files decides which one is kept."""
+
+    epoch: float
+    mean_auc: float
+    quality: dict[str, Quality]
+
+
+@dataclass(frozen=True, slots=True)
+class DistilReport:
+    """What was trained, how long it took and how good it is (scores without calibration).
+
+    Attributes:
+        recipe: All hyper-parameters.
+        teacher: Its name.
+        teacher_sha256: Of its weights, as in a bundle's manifest.
+        layers: Numbers of the teacher's layers that the student started from.
+        n_labelled: Training pairs with a label.
+        n_unlabelled: Training pairs without.
+        teacher_quality: Of the teacher, by name of the dev file.
+        epochs: Each epoch so far. The dev pairs chose the best of so many.
+        best: The one that is kept.
+        training_s: Seconds so far, without the teacher's.
+    """
+
+    recipe: DistilRecipe
+    teacher: str
+    teacher_sha256: str
+    layers: tuple[int, ...]
+    n_labelled: int
+    n_unlabelled: int
+    teacher_quality: dict[str, Quality]
+    epochs: tuple[Epoch, ...] = field(default_factory=tuple)
+    best: Epoch | None = None
+    training_s: float = 0.0
+
+
+def distil(
+    teacher: Checkpoint,
+    sources: Sources,
+    dev: DevPairs,
+    out: Path,
+    cache: Path,
+    recipe: DistilRecipe,
+    *,
+    show_progress: bool = True,
+    tell: Callable[[str], None] = lambda _: None,
+) -> DistilReport:
+    """Train a student and keep the best epoch's in `out`, a whole checkpoint from the first on.
+
+    Args:
+        teacher: Any checkpoint that can be served, of a family in `student.PRUNABLE`.
+        sources: Where the pairs come from.
+        dev: Held-out pairs of both classes by file. Their queries never enter the training pairs.
+        out: Gets the checkpoint and `distil_report.json` after each better epoch.
+        cache: Folder of the teacher's logits, kept for the next run.
+        recipe: Hyper-parameters; the same ones on the same kind of machine give the same student.
+        show_progress: Whether to draw progress bars.
+        tell: Told a line about the teacher and about each epoch.
+
+    Raises:
+        ExportError: Layers, pairs or a teacher that cannot be used.
+    """
+    layers = chosen_layers(recipe, n_layers_of(teacher.model))
+    if teacher.template != AdTemplate():
+        raise ExportError(
+            f"teacher {teacher.name} reads {', '.join(teacher.template.fields)} of an ad, which a "
+            "checkpoint folder cannot say; take a teacher with the default template"
+        )
+    set_seed(recipe.seed)
+    student = make_student(teacher.model, layers)
+    render = teacher.template.render
+    dev_queries = {pair.query for pairs in dev.values() for pair in pairs}
+    labels = training_pairs(sources, dev_queries, recipe)
+    dev_texts = {
+        name: [(pair.query, render(pair.ad)) for pair in pairs] for name, pairs in dev.items()
+    }
+    texts = [*labels, *(pair for pairs in dev_texts.values() for pair in pairs)]
+    with tqdm(total=len(texts), unit="pair", desc="teacher", disable=not show_progress) as bar:
+        margins = dict(zip(texts, teacher_margins(teacher, texts, cache, bar.update), strict=True))
+    n_labelled = sum(label is not None for label in labels.values())
+    report = DistilReport(
+        recipe=recipe,
+        teacher=teacher.name,
+        teacher_sha256=teacher.source_sha256,
+        layers=layers,
+        n_labelled=n_labelled,
+        n_unlabelled=len(labels) - n_labelled,
+        teacher_quality={
+            name: judge(pairs, sigmoid(np.array([margins[pair] for pair in dev_texts[name]])))
+            for name, pairs in dev.items()
+        },
+    )
+    tell(
+        f"{n_labelled} labelled and {report.n_unlabelled} unlabelled pairs; teacher: mean AUC "
+        f"{_mean_auc(report.teacher_quality):.4f}"
+    )
+    started_s = time.monotonic()
+
+    def keep_the_best(model: Any, epoch: float, quality: dict[str, Quality]) -> None:  # noqa: ANN401
+        nonlocal report
+        now = Epoch(epoch, _mean_auc(quality), quality)
+        is_best = report.best is None or now.mean_auc > report.best.mean_auc
+        report = replace(
+            report,
+            epochs=(*report.epochs, now),
+            best=now if is_best else report.best,
+            training_s=round(time.monotonic() - started_s, 1),
+        )
+        _write(model if is_best else None, teacher, report, out)
+        tell(f"epoch {epoch:g}: mean AUC {now.mean_auc:.4f}{', kept' if is_best else ''}")
+
+    rows = [DistilRow(pair, float(margins[pair]), label) for pair, label in labels.items()]
+    train_student(student, teacher, rows, dev, recipe, keep_the_best, show_progress=show_progress)
+    return report
+
+
+def _mean_auc(quality: Mapping[str, Quality]) -> float:
+    known = [figures.auc for figures in quality.values() if figures.auc is not None]
+    return sum(known) / len(known)
+
+
+def _write(model: Any, teacher: Checkpoint, report: DistilReport, out: Path) -> None:  # noqa: ANN401
+    """The student, if there is one to write, and the report; file by file, each whole."""
+    partial = out.with_name(out.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    if model is not None:
+        with quiet_transformers():
+            model.save_pretrained(partial)
+            _save_tokenizer(teacher, partial)
+    text = json.dumps(asdict(report), indent=2, allow_nan=False)
+    (partial / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
+    out.mkdir(parents=True, exist_ok=True)
+    for file in partial.iterdir():
+        file.replace(out / file.name)
+    partial.rmdir()
+
+
+def _save_tokenizer(teacher: Checkpoint, folder: Path) -> None:
+    """With the teacher's longest pair, which is what the student has learnt to read."""
+    tokenizer = teacher.tokenizer
+    usual = tokenizer.model_max_length
+    tokenizer.model_max_length = teacher.max_length_tokens
+    try:
+        tokenizer.save_pretrained(folder)
+    finally:
+        tokenizer.model_max_length = usual

@@ -1,0 +1,124 @@
+"""Where the training pairs of a student come from: files of pairs, of products and of queries."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from model_export.distillation.pair_sampling import Texts, sample_pairs
+from model_export.distillation.recipe import DistilRecipe
+from model_export.errors import BadPairsFile, ExportError
+from model_export.pair_files import read_rows
+from model_export.pairs import parse_ad, parse_query, parse_relevance
+from service.scoring.ad_template import AdTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What was read.
+
+    Attributes:
+        labels: By (query, ad text) the relevance in 0-1, None where nobody judged the pair.
+        ads: Texts of products, to be paired with queries.
+        queries: To be paired with ads.
+    """
+
+    labels: dict[Texts, float | None]
+    ads: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
+
+
+def read_sources(
+    pairs: Sequence[Path], products: Sequence[Path], queries: Sequence[Path]
+) -> Sources:
+    """Read all files.
+
+    Args:
+        pairs: JSONL or CSV; `query`, the ad, and what people said if they said anything.
+        products: JSONL or CSV of ads: `title` and `description`, or `text`.
+        queries: JSONL or CSV with `query`, or (`.txt`) one query a line.
+
+    Raises:
+        BadPairsFile: Path, line and reason.
+    """
+    render = AdTemplate().render
+    labels: dict[Texts, float | None] = {}
+    for path in pairs:
+        for line, row in read_rows(path):
+            with _naming(path, line):
+                texts = parse_query(row), render(parse_ad(row, line))
+                label = parse_relevance(row)
+                labels[texts] = labels.get(texts) if label is None else label
+    ads = []
+    for path in products:
+        for line, row in read_rows(path):
+            with _naming(path, line):
+                ads.append(render(parse_ad(row, line)))
+    return Sources(labels, ads, [query for path in queries for query in _read_queries(path)])
+
+
+def training_pairs(
+    sources: Sources, held_out: Collection[str], recipe: DistilRecipe
+) -> dict[Texts, float | None]:
+    """By (query, ad text) the label, or None: the pairs as they were read, then the sampled ones.
+
+    Args:
+        sources: What was read.
+        held_out: Queries of the dev files, which no training pair may have.
+        recipe: How many pairs to sample, and how.
+
+    Raises:
+        ExportError: A pair has a held-out query, there are queries without products, or no pairs.
+    """
+    shared = sorted({query for query, _ in sources.labels} & set(held_out))
+    if shared:
+        raise ExportError(
+            f"{len(shared)} queries are in the dev files and in the training pairs, such as "
+            f"{shared[0]!r}: figures on them would say nothing"
+        )
+    if sources.queries and not sources.ads:
+        raise ExportError("there are queries, and no products to pair them with")
+    made = dict(sources.labels)
+    if sources.ads and recipe.sampled_pairs:
+        sampled = sample_pairs(
+            [query for query in (*sources.queries, *_column(made, 0)) if query not in held_out],
+            [*sources.ads, *_column(made, 1)],
+            recipe.sampled_pairs,
+            pairs_per_query=recipe.pairs_per_query,
+            pseudo_query_share=recipe.pseudo_query_share,
+            seed=recipe.seed,
+        )
+        for pair in sampled:
+            if pair[0] not in held_out:
+                made.setdefault(pair, None)
+    if not made:
+        raise ExportError("there are no training pairs: give pairs, or products")
+    return made
+
+
+def _column(pairs: Collection[Texts], side: int) -> list[str]:
+    return [pair[side] for pair in pairs]
+
+
+def _read_queries(path: Path) -> list[str]:
+    if path.suffix.lower() == ".txt":
+        try:
+            lines = path.read_bytes().decode("utf-8-sig").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadPairsFile(f"{path}: cannot be read as UTF-8 text: {error}") from error
+        return [line.strip() for line in lines if line.strip()]
+    queries = []
+    for line, row in read_rows(path):
+        with _naming(path, line):
+            queries.append(parse_query(row))
+    return queries
+
+
+@contextlib.contextmanager
+def _naming(path: Path, line: int) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise BadPairsFile(f"{path}, line {line}: {error}") from error

@@ -1,0 +1,238 @@
+"""One run of transformers' Trainer, in which a student learns the log-odds of its teacher."""
+
+from __future__ import annotations
+
+import copy
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from torch.nn import functional
+from torch.utils.data import DataLoader
+from transformers import (
+    DataCollatorWithPadding,
+    EvalPrediction,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from model_export.checkpoint import Checkpoint
+from model_export.distillation.pair_sampling import Texts
+from model_export.distillation.recipe import DistilRecipe
+from model_export.evaluate import Quality, judge
+from model_export.pairs import LabelledPair
+from model_export.reference_logits import pair_encoder
+from model_export.to_onnx import takes_segments
+from model_export.training import has_fast_bf16
+from service.scoring.calibration import sigmoid
+
+UNKNOWN = math.nan  # in place of a log-odds or a label that nobody gave
+
+EVAL_BATCH_PAIRS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DistilRow:
+    """A pair of texts with what the student shall learn of it.
+
+    Attributes:
+        texts: Query and ad text.
+        teacher_margin: The teacher's log-odds of relevance.
+        label: Relevance in 0-1 as people judged it; None where nobody did.
+    """
+
+    texts: Texts
+    teacher_margin: float
+    label: float | None = None
+
+
+DevPairs = Mapping[str, Sequence[LabelledPair]]
+"""Held-out pairs by the name of their file."""
+
+OnEpoch = Callable[[Any, float, dict[str, Quality]], None]
+"""Told of each epoch: the whole student, the epochs done, its quality by dev file."""
+
+
+def train_student(
+    student: Any,  # noqa: ANN401  # untyped library
+    teacher: Checkpoint,
+    rows: Sequence[DistilRow],
+    dev: DevPairs,
+    recipe: DistilRecipe,
+    on_epoch: OnEpoch,
+    *,
+    show_progress: bool = True,
+) -> None:
+    """Train the student; what is worth keeping is up to `on_epoch`.
+
+    Rows of like length share a batch: padding them to a common width would double the time.
+
+    Args:
+        student: transformers sequence classifier with one logit.
+        teacher: Whose tokenizer, ad template and longest pair are the student's too.
+        rows: What to learn.
+        dev: What to judge it on after each epoch.
+        recipe: Hyper-parameters.
+        on_epoch: Called after each epoch.
+        show_progress: Whether to draw a progress bar.
+    """
+    model = _trainable(student, recipe)
+    train_set = _encode(
+        teacher,
+        [row.texts for row in rows],
+        [(row.teacher_margin, UNKNOWN if row.label is None else row.label) for row in rows],
+    )
+    pairs = [pair for part in dev.values() for pair in part]
+    render = teacher.template.render
+    dev_set = _encode(
+        teacher,
+        [(pair.query, render(pair.ad)) for pair in pairs],
+        [(UNKNOWN, pair.label) for pair in pairs],
+    )
+    judged: dict[str, Quality] = {}
+
+    def judge_dev(prediction: EvalPrediction) -> dict[str, float]:
+        judged.update(_judge(dev, torch.as_tensor(prediction.predictions)))
+        return {}
+
+    with tempfile.TemporaryDirectory() as scratch:  # the Trainer insists on a folder
+        arguments = TrainingArguments(
+            output_dir=scratch,
+            num_train_epochs=recipe.epochs,
+            learning_rate=recipe.learning_rate,
+            per_device_train_batch_size=recipe.batch_pairs,
+            per_device_eval_batch_size=EVAL_BATCH_PAIRS,
+            warmup_ratio=recipe.warmup_share,
+            weight_decay=recipe.weight_decay,
+            lr_scheduler_type="linear",
+            seed=recipe.seed,
+            use_cpu=not torch.cuda.is_available(),
+            bf16=has_fast_bf16(),
+            group_by_length=True,
+            label_names=["labels"],
+            remove_unused_columns=False,
+            dataloader_pin_memory=torch.cuda.is_available(),
+            eval_strategy="epoch",
+            save_strategy="no",
+            logging_strategy="no",
+            report_to=[],
+            disable_tqdm=not show_progress,
+        )
+        trainer = _Trainer(
+            model=model,
+            args=arguments,
+            train_dataset=train_set,
+            eval_dataset=dev_set,
+            data_collator=DataCollatorWithPadding(teacher.tokenizer),
+            compute_loss_func=distillation_loss(recipe.label_weight),
+            compute_metrics=judge_dev,
+            callbacks=[_EachEpoch(lambda epoch: on_epoch(_whole(model), epoch, dict(judged)))],
+        )
+        trainer.train()
+
+
+def distillation_loss(label_weight: float) -> Callable[..., torch.Tensor]:
+    """(student's log-odds - teacher's)^2 + weight * cross-entropy with the label, mean over pairs.
+
+    Either part is 0 for a pair that lacks its target.
+
+    Source: Hinton et al. 2015, section 2.1: at high temperature matching logits is their squared
+    difference. With one logit that needs no temperature.
+    """
+
+    def loss(
+        outputs: Any,  # noqa: ANN401  # untyped library
+        labels: torch.Tensor,  # (b, 2): teacher's log-odds, label; NaN where unknown
+        num_items_in_batch: object = None,  # noqa: ARG001  # the Trainer's signature
+    ) -> torch.Tensor:
+        logits: torch.Tensor = outputs["logits"][:, 0].float()
+        margins, truth = labels[:, 0], labels[:, 1]
+        taught, judged = ~margins.isnan(), ~truth.isnan()
+        squared = (logits - margins.nan_to_num()) ** 2 * taught
+        crossed = functional.binary_cross_entropy_with_logits(
+            logits, truth.nan_to_num(), reduction="none"
+        )
+        total: torch.Tensor = squared + label_weight * crossed * judged
+        return total.mean()
+
+    return loss
+
+
+def _trainable(student: Any, recipe: DistilRecipe) -> Any:  # noqa: ANN401  # untyped library
+    """The student with those of its weights unfrozen, or given adapters, that shall learn."""
+    if recipe.lora_rank:
+        config = LoraConfig(
+            r=recipe.lora_rank,
+            lora_alpha=2 * recipe.lora_rank,  # as in the default model
+            target_modules="all-linear",
+            task_type="SEQ_CLS",
+        )
+        student = get_peft_model(student, config)
+    student.get_input_embeddings().requires_grad_(recipe.train_embeddings)
+    return student
+
+
+def _whole(model: Any) -> Any:  # noqa: ANN401  # untyped library
+    """The model as one checkpoint: with its adapters, if there are any, merged into a copy."""
+    if isinstance(model, PeftModel):
+        return copy.deepcopy(model).merge_and_unload()
+    return model
+
+
+class _Trainer(Trainer):
+    """Groups training rows by length, and leaves the dev rows in their order: they are judged."""
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:  # noqa: ANN401  # theirs
+        rows: Any = eval_dataset or self.eval_dataset
+        loader: DataLoader[Any] = DataLoader(
+            rows,
+            batch_size=self.args.per_device_eval_batch_size,
+            collate_fn=self.data_collator,
+        )
+        prepared: DataLoader[Any] = self.accelerator.prepare(loader)
+        return prepared
+
+
+class _EachEpoch(TrainerCallback):
+    def __init__(self, tell: Callable[[float], None]) -> None:
+        self._tell = tell
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,  # noqa: ARG002  # transformers passes them by these names
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: object,
+    ) -> None:
+        self._tell(round(float(state.epoch or 0), 2))
+
+
+def _judge(dev: DevPairs, logits: torch.Tensor) -> dict[str, Quality]:
+    margins = logits[:, 0].double().numpy()
+    quality, start = {}, 0
+    for name, pairs in dev.items():
+        quality[name] = judge(pairs, sigmoid(margins[start : start + len(pairs)]))
+        start += len(pairs)
+    return quality
+
+
+def _encode(
+    teacher: Checkpoint, texts: Sequence[Texts], targets: Sequence[tuple[float, float]]
+) -> list[dict[str, Any]]:
+    encoder = pair_encoder(teacher)  # the service's: what is cut in serving is cut in training
+    with_segments = takes_segments(teacher.model, teacher.tokenizer)
+    encoded = []
+    for (query, ad_text), target in zip(texts, targets, strict=True):
+        (pair,) = encoder.encode(query, [ad_text])
+        row: dict[str, Any] = {"input_ids": pair.ids.tolist(), "labels": list(target)}
+        if with_segments:
+            row["token_type_ids"] = pair.type_ids.tolist()
+        encoded.append(row)
+    return encoded

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from model_export.checkpoint import Checkpoint, load_checkpoint, with_max_length
+from model_export.distillation import distil as distil_module
+from model_export.distillation.distil import DistilReport, distil
+from model_export.distillation.recipe import REPORT_FILE, DistilRecipe
+from model_export.distillation.sources import Sources
+from model_export.errors import ExportError
+from model_export.evaluate import Quality, judge
+from model_export.evaluation.models import score_with_checkpoint
+from model_export.pairs import LabelledPair
+from service.domain import Ad
+from service.scoring.ad_template import AdTemplate
+from tests.tiny_models import WORDS, write_bert
+
+QUICK = DistilRecipe(n_layers=2, epochs=3, learning_rate=3e-3, batch_pairs=16, label_weight=0.1)
+
+ADS = [f"{WORDS[n % 15]} {WORDS[(7 * n + 3) % 15]}" for n in range(30)]
+SOURCES = Sources({(q, ad): 1.0 if "shoe" in ad else None for q in ("red", "bag") for ad in ADS})
+DEV = {
+    name: [LabelledPair(query, Ad("1", text=ad), float("shoe" in ad)) for ad in ADS]
+    for name, query in (("a.jsonl", "long lamp"), ("b.jsonl", "cheap chair"))
+}
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    folder = write_bert(tmp_path_factory.mktemp("teacher") / "t", num_hidden_layers=4)
+    return with_max_length(load_checkpoint(str(folder), None, None), 16)
+
+
+def run(teacher: Checkpoint, folder: Path, recipe: DistilRecipe = QUICK) -> DistilReport:
+    out, cache = folder / "student", folder / "cache"
+    return distil(teacher, SOURCES, DEV, out, cache, recipe, show_progress=False)
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    return load_file(folder / "student" / "model.safetensors")
+
+
+def test_the_student_is_a_checkpoint_with_fewer_layers_that_reads_as_much_as_its_teacher(
+    teacher: Checkpoint, tmp_path: Path
+) -> None:
+    report = run(teacher, tmp_path)
+    student = load_checkpoint(str(tmp_path / "student"), None, None)
+    assert student.model.config.num_hidden_layers == 2
+    assert student.max_length_tokens == teacher.max_length_tokens == 16
+    assert student.head.n_logits == 1
+    assert report.layers == (0, 3)
+    assert report.n_labelled == 2 * sum("shoe" in ad for ad in set(ADS))
+    assert report.n_labelled + report.n_unlabelled == 2 * len(set(ADS))
+    stored = json.loads((tmp_path / "student" / REPORT_FILE).read_text(encoding="utf-8"))
+    assert stored["epochs"][-1]["mean_auc"] == report.epochs[-1].mean_auc
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_the_epoch_that_is_kept_is_the_best_on_the_dev_pairs(
+    teacher: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aucs = {1: (0.6, 0.5), 2: (0.9, 0.7), 3: (0.95, 0.6)}  # the mean of the files is highest at 2
+
+    def train(student: Any, *given: Any, **_: object) -> None:  # noqa: ANN401
+        on_epoch = given[-1]
+        for epoch, values in aucs.items():
+            student.classifier.bias.data.fill_(epoch)
+            on_epoch(
+                student,
+                epoch,
+                {n: Quality(v, None, 1, 0, 0) for n, v in zip("ab", values, strict=True)},
+            )
+
+    monkeypatch.setattr(distil_module, "train_student", train)
+    report = run(teacher, tmp_path)
+    assert [epoch.mean_auc for epoch in report.epochs] == pytest.approx([0.55, 0.8, 0.775])
+    assert report.best == report.epochs[1]
+    assert weights(tmp_path)["classifier.bias"].item() == 2
+    stored = json.loads((tmp_path / "student" / REPORT_FILE).read_text(encoding="utf-8"))
+    assert len(stored["epochs"]) == 3, "though the last one was not kept"
+
+
+def test_the_figures_of_an_epoch_are_those_of_the_checkpoint(
+    teacher: Checkpoint, tmp_path: Path
+) -> None:
+    report = run(teacher, tmp_path)
+    assert report.best is not None
+    for name, pairs in DEV.items():
+        scores = score_with_checkpoint(str(tmp_path / "student"), pairs).scores
+        own = judge(pairs, scores)
+        # bfloat16, where the machine is fast at it, may swap near neighbours.
+        assert own.auc == pytest.approx(report.best.quality[name].auc, abs=0.02)
+        assert own.log_loss == pytest.approx(report.best.quality[name].log_loss, abs=0.02)
+
+
+def test_the_same_seed_gives_the_same_student_and_the_word_vectors_stay(
+    teacher: Checkpoint, tmp_path: Path
+) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        run(teacher, tmp_path / name, replace(QUICK, epochs=1, seed=seed))
+    a, b, c = (weights(tmp_path / name) for name in "abc")
+    assert all((b[name] == tensor).all() for name, tensor in a.items())
+    assert not all((c[name] == tensor).all() for name, tensor in a.items())
+    embeddings = "bert.embeddings.word_embeddings.weight"
+    before = teacher.model.state_dict()
+    assert (a[embeddings] == before[embeddings]).all()
+    head = "classifier.weight"
+    assert (a[head] != before[head]).any()
+
+
+def test_a_teacher_that_reads_ads_otherwise_is_refused(teacher: Checkpoint, tmp_path: Path) -> None:
+    other = replace(teacher, template=AdTemplate(("title",)))
+    with pytest.raises(ExportError, match="reads title of an ad"):
+        run(other, tmp_path)
+    assert not (tmp_path / "student").exists()
+
+
+def test_each_epoch_is_told(teacher: Checkpoint, tmp_path: Path) -> None:
+    told: list[str] = []
+    distil(teacher, SOURCES, DEV, tmp_path / "student", tmp_path / "cache", QUICK,
+           show_progress=False, tell=told.append)  # fmt: skip
+    assert "unlabelled pairs; teacher: mean AUC " in told[0]
+    assert [line.partition(":")[0] for line in told[1:]] == ["epoch 1", "epoch 2", "epoch 3"]
+    assert told[1].endswith("kept")

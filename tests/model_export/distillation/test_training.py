@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from model_export.checkpoint import load_checkpoint
+from model_export.distillation.recipe import DistilRecipe
+from model_export.distillation.student import make_student
+from model_export.distillation.teacher_logits import teacher_margins
+from model_export.distillation.training import DistilRow, distillation_loss, train_student
+from model_export.evaluate import Quality
+from model_export.pairs import LabelledPair
+from model_export.reference_logits import pair_encoder
+from service.domain import Ad
+from tests.tiny_models import WORDS, write_bert
+
+NAN = math.nan
+
+
+def loss(logits: list[float], targets: list[tuple[float, float]], weight: float = 0.3) -> float:
+    outputs = {"logits": torch.tensor(logits)[:, None]}
+    return distillation_loss(weight)(outputs, torch.tensor(targets)).item()
+
+
+def cross_entropy(logit: float, label: float) -> float:
+    p = 1 / (1 + math.exp(-logit))
+    return -label * math.log(p) - (1 - label) * math.log(1 - p)
+
+
+def test_the_loss_is_the_squared_difference_plus_the_weighted_cross_entropy() -> None:
+    expected = ((2 - 1.5) ** 2 + 0.3 * cross_entropy(2, 1) + (-1 - 0) ** 2) / 2
+    assert loss([2.0, -1.0], [(1.5, 1.0), (0.0, NAN)]) == pytest.approx(expected)
+
+
+def test_a_soft_label_is_a_mixture_and_the_weight_may_be_nothing() -> None:
+    assert loss([0.5], [(0.5, 0.25)], 1.0) == pytest.approx(cross_entropy(0.5, 0.25))
+    assert loss([0.5], [(0.5, 0.25)], 0.0) == 0.0
+
+
+def test_what_nobody_knows_costs_nothing_and_moves_nothing() -> None:
+    logits = torch.tensor([[3.0]], requires_grad=True)
+    value = distillation_loss(0.3)({"logits": logits}, torch.tensor([[NAN, NAN]]))
+    value.backward()
+    assert value.item() == 0.0
+    assert logits.grad is not None
+    assert float(logits.grad) == 0.0
+
+
+@pytest.mark.parametrize("lora_rank", [0, 8])
+def test_the_student_comes_nearer_to_its_teacher(tmp_path: Path, lora_rank: int) -> None:
+    folder = write_bert(tmp_path / "teacher", num_hidden_layers=4)
+    teacher = load_checkpoint(str(folder), None, None)
+    texts = [("red", f"{WORDS[n % 15]} {WORDS[(7 * n + 3) % 15]}") for n in range(30)]
+    wanted = teacher_margins(teacher, texts, tmp_path)
+    rows = [DistilRow(pair, float(value)) for pair, value in zip(texts, wanted, strict=True)]
+    dev = {"dev": [LabelledPair("bag", Ad("1", text=ad), n % 2) for n, (_, ad) in enumerate(texts)]}
+    recipe = DistilRecipe(epochs=15, learning_rate=5e-3, batch_pairs=8, lora_rank=lora_rank)
+    torch.manual_seed(0)
+    student = make_student(teacher.model, (0, 3))
+    encoder = pair_encoder(teacher)
+
+    def distance(model: Any) -> float:  # noqa: ANN401
+        model.eval()
+        off = []
+        for (query, ad), value in zip(texts, wanted, strict=True):
+            (pair,) = encoder.encode(query, [ad])
+            ids, types = (torch.from_numpy(row)[None] for row in (pair.ids, pair.type_ids))
+            with torch.inference_mode():
+                off.append(model(input_ids=ids, token_type_ids=types).logits.item() - value)
+        return float(np.abs(off).mean())
+
+    before = distance(copy.deepcopy(student))
+    after: list[float] = []
+
+    def on_epoch(model: Any, epoch: float, quality: dict[str, Quality]) -> None:  # noqa: ANN401
+        assert set(quality) == {"dev"}
+        if epoch == recipe.epochs:
+            after.append(distance(copy.deepcopy(model)))
+
+    train_student(student, teacher, rows, dev, recipe, on_epoch, show_progress=False)
+    assert len(after) == 1
+    assert after[0] < 0.4 * before
