@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _read_dev(paths: list[Path]) -> DevPairs:
-    from model_export.evaluation.document import require_both_classes
+    from model_export.evaluation.document import refuse_one_class
     from model_export.pairs import read_pairs
 
     dev: dict[str, list[LabelledPair]] = {}
@@ -128,7 +128,7 @@ def _read_dev(paths: list[Path]) -> DevPairs:
         if path.name in dev:
             raise ExportError(f"two --dev files have the name {path.name}, which figures go by")
         dev[path.name] = read_pairs(path)
-        require_both_classes(dev[path.name], [str(path)])
+        refuse_one_class(dev[path.name], [str(path)])
     return dev
 
 

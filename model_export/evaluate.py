@@ -1,9 +1,9 @@
-"""How good are a bundle's scores on labelled pairs? Measured through the classes that serve."""
+"""The few figures of scores against labels that exports and trainings keep; more: `evaluation`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +12,6 @@ from numpy.typing import NDArray
 from model_export.metrics import auc, expected_calibration_error, log_loss
 from model_export.pairs import LabelledPair
 from model_export.ranking_metrics import ndcg_at_k
-from service.cpu import usable_cores
-from service.scoring.bulk import bulk_logits
-from service.scoring.bundle import Bundle
-from service.scoring.encoding import EncodedPair
 
 NDCG_PLACES = 10
 
@@ -37,22 +33,6 @@ class Quality:
     pairs: int
     log_loss: float
     calibration_error: float
-
-
-def encode_pairs(bundle: Bundle, pairs: Sequence[LabelledPair]) -> list[EncodedPair]:
-    """Each pair as the service would encode it."""
-    return [bundle.encode(pair.query, [pair.ad])[0] for pair in pairs]
-
-
-def score_pairs(
-    bundle: Bundle,
-    pairs: Sequence[LabelledPair],
-    on_progress: Callable[[int], None] = lambda _: None,
-) -> NDArray[np.float64]:
-    """(n,) calibrated scores, on every core."""
-    encoded = encode_pairs(bundle, pairs)
-    logits = bulk_logits(bundle.model, encoded, threads=usable_cores(), on_progress=on_progress)
-    return bundle.to_scores(logits)
 
 
 def judge(pairs: Sequence[LabelledPair], scores: NDArray[np.float64]) -> Quality:

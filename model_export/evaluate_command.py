@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ExportError, StartupError: Options, pairs or models that cannot be used; says why.
     """
-    from model_export.evaluation.document import evaluation, require_both_classes
+    from model_export.evaluation.document import evaluation, refuse_one_class
     from model_export.evaluation.text_table import text_of
     from model_export.pairs import read_pairs
 
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         read = read_pairs(path, arguments.format, arguments.max_grade)
         pairs += read
         sources += [pair.source or path.name for pair in read]
-    require_both_classes(pairs, [str(path) for path in arguments.pairs])
+    refuse_one_class(pairs, [str(path) for path in arguments.pairs])
     document = evaluation(pairs, sources, _score(arguments, pairs), options)
     text = text_of(document)
     if arguments.json == STDOUT:

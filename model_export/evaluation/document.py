@@ -41,7 +41,7 @@ class EvaluationOptions:
     seed: int = 0
 
 
-def require_both_classes(pairs: Sequence[LabelledPair], files: Sequence[str]) -> None:
+def refuse_one_class(pairs: Sequence[LabelledPair], files: Sequence[str]) -> None:
     """Refuse pairs that tell no model from another.
 
     Args:

@@ -11,7 +11,7 @@ from model_export.evaluate import judge
 from model_export.evaluation.document import (
     EvaluationOptions,
     evaluation,
-    require_both_classes,
+    refuse_one_class,
 )
 from model_export.evaluation.models import Scored, ScoredKind
 from model_export.evaluation.slices import PairLengths
@@ -102,6 +102,6 @@ def test_what_the_pairs_do_not_allow_is_null() -> None:
 def test_pairs_of_one_class_are_refused(label: float, which: str) -> None:
     pairs = [LabelledPair("q", Ad("1", text="ad"), label)] * 3
     with pytest.raises(BadPairsFile, match=rf"^a\.csv, b\.jsonl: all 3 pairs are {which}"):
-        require_both_classes(pairs, ["a.csv", "b.jsonl"])
+        refuse_one_class(pairs, ["a.csv", "b.jsonl"])
     other = LabelledPair("q", Ad("1", text="ad"), 0.0 if label == 1 else 0.6)
-    require_both_classes([*pairs, other], ["a.csv"])
+    refuse_one_class([*pairs, other], ["a.csv"])

@@ -7,7 +7,6 @@ import pytest
 
 from model_export.checkpoint import CALIBRATION_FILE
 from model_export.errors import UnsupportedCheckpoint
-from model_export.evaluate import score_pairs
 from model_export.evaluation.models import score_with_bundle, score_with_checkpoint
 from model_export.pairs import LabelledPair
 from service.domain import Ad
@@ -23,10 +22,20 @@ PAIRS = [
 
 def test_a_bundle_is_scored_as_it_serves_and_says_which_it_is(tiny_bundle_int8: Path) -> None:
     bundle = open_bundle(tiny_bundle_int8)
+    # Longest first, so that scoring by length must put them back in order.
+    pairs = [
+        LabelledPair(f"red shoe {n}", Ad("1", text="cheap bag " * (21 - n)), n % 2)
+        for n in range(21)
+    ]
+    one_by_one = [
+        bundle.to_scores(bundle.model.logits(bundle.encode(p.query, [p.ad])))[0] for p in pairs
+    ]
+    assert len(set(one_by_one)) > 10
     steps: list[int] = []
-    scored = score_with_bundle(tiny_bundle_int8, PAIRS, steps.append)
-    assert scored.scores.tolist() == score_pairs(bundle, PAIRS).tolist()
-    assert sum(steps) == len(PAIRS)
+    scored = score_with_bundle(tiny_bundle_int8, pairs, steps.append)
+    assert scored.scores.tolist() == one_by_one
+    assert len(steps) > 1
+    assert sum(steps) == len(pairs)
     assert scored.facts["version"] == bundle.manifest.model.version
     assert scored.name == str(tiny_bundle_int8)
 
