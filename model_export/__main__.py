@@ -70,7 +70,7 @@ def _add_finetune(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="FILE",
-        help="labelled pairs (JSONL); repeatable",
+        help="labelled pairs (JSONL or CSV); repeatable",
     )
     add(
         "--dev",

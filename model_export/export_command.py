@@ -73,7 +73,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="labelled pairs (JSONL) for score calibration, quality figures and the gate; "
+        help="labelled pairs (JSONL or CSV) for score calibration, quality figures and the gate; "
         "repeatable",
     )
     add("--no-latency", action="store_true", help="leave latency out of the report: same bytes")

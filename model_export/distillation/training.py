@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from torch.nn import functional
 from torch.utils.data import DataLoader
 from transformers import (
     DataCollatorWithPadding,
@@ -24,6 +22,7 @@ from transformers import (
 )
 
 from model_export.checkpoint import Checkpoint
+from model_export.distillation.loss import UNKNOWN, distillation_loss
 from model_export.distillation.pair_sampling import Texts
 from model_export.distillation.recipe import DistilRecipe
 from model_export.evaluate import Quality, judge
@@ -32,8 +31,6 @@ from model_export.reference_logits import pair_encoder
 from model_export.to_onnx import takes_segments
 from model_export.training import has_fast_bf16
 from service.scoring.calibration import sigmoid
-
-UNKNOWN = math.nan  # in place of a log-odds or a label that nobody gave
 
 EVAL_BATCH_PAIRS = 64
 
@@ -136,33 +133,6 @@ def train_student(
             callbacks=[_EachEpoch(lambda epoch: on_epoch(_whole(model), epoch, dict(judged)))],
         )
         trainer.train()
-
-
-def distillation_loss(label_weight: float) -> Callable[..., torch.Tensor]:
-    """(student's log-odds - teacher's)^2 + weight * cross-entropy with the label, mean over pairs.
-
-    Either part is 0 for a pair that lacks its target.
-
-    Source: Hinton et al. 2015, section 2.1: at high temperature matching logits is their squared
-    difference. With one logit that needs no temperature.
-    """
-
-    def loss(
-        outputs: Any,  # noqa: ANN401  # untyped library
-        labels: torch.Tensor,  # (b, 2): teacher's log-odds, label; NaN where unknown
-        num_items_in_batch: object = None,  # noqa: ARG001  # the Trainer's signature
-    ) -> torch.Tensor:
-        logits: torch.Tensor = outputs["logits"][:, 0].float()
-        margins, truth = labels[:, 0], labels[:, 1]
-        taught, judged = ~margins.isnan(), ~truth.isnan()
-        squared = (logits - margins.nan_to_num()) ** 2 * taught
-        crossed = functional.binary_cross_entropy_with_logits(
-            logits, truth.nan_to_num(), reduction="none"
-        )
-        total: torch.Tensor = squared + label_weight * crossed * judged
-        return total.mean()
-
-    return loss
 
 
 def _trainable(student: Any, recipe: DistilRecipe) -> Any:  # noqa: ANN401  # untyped library

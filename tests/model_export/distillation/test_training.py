@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from pathlib import Path
 from typing import Any
 
@@ -13,43 +12,12 @@ from model_export.checkpoint import load_checkpoint
 from model_export.distillation.recipe import DistilRecipe
 from model_export.distillation.student import make_student
 from model_export.distillation.teacher_logits import teacher_margins
-from model_export.distillation.training import DistilRow, distillation_loss, train_student
+from model_export.distillation.training import DistilRow, train_student
 from model_export.evaluate import Quality
 from model_export.pairs import LabelledPair
 from model_export.reference_logits import pair_encoder
 from service.domain import Ad
 from tests.tiny_models import WORDS, write_bert
-
-NAN = math.nan
-
-
-def loss(logits: list[float], targets: list[tuple[float, float]], weight: float = 0.3) -> float:
-    outputs = {"logits": torch.tensor(logits)[:, None]}
-    return distillation_loss(weight)(outputs, torch.tensor(targets)).item()
-
-
-def cross_entropy(logit: float, label: float) -> float:
-    p = 1 / (1 + math.exp(-logit))
-    return -label * math.log(p) - (1 - label) * math.log(1 - p)
-
-
-def test_the_loss_is_the_squared_difference_plus_the_weighted_cross_entropy() -> None:
-    expected = ((2 - 1.5) ** 2 + 0.3 * cross_entropy(2, 1) + (-1 - 0) ** 2) / 2
-    assert loss([2.0, -1.0], [(1.5, 1.0), (0.0, NAN)]) == pytest.approx(expected)
-
-
-def test_a_soft_label_is_a_mixture_and_the_weight_may_be_nothing() -> None:
-    assert loss([0.5], [(0.5, 0.25)], 1.0) == pytest.approx(cross_entropy(0.5, 0.25))
-    assert loss([0.5], [(0.5, 0.25)], 0.0) == 0.0
-
-
-def test_what_nobody_knows_costs_nothing_and_moves_nothing() -> None:
-    logits = torch.tensor([[3.0]], requires_grad=True)
-    value = distillation_loss(0.3)({"logits": logits}, torch.tensor([[NAN, NAN]]))
-    value.backward()
-    assert value.item() == 0.0
-    assert logits.grad is not None
-    assert float(logits.grad) == 0.0
 
 
 @pytest.mark.parametrize("lora_rank", [0, 8])
