@@ -41,11 +41,11 @@ class DistilRecipe:
     lora_rank: int = 0
     train_embeddings: bool = False
     label_weight: float = 0.3
-    sampled_pairs: int = 24_000
+    sampled_pairs: int = 16_000
     pairs_per_query: int = 10
     pseudo_query_share: float = 0.5
-    epochs: int = 6
-    learning_rate: float = 3e-4
+    epochs: int = 5
+    learning_rate: float = 5e-4
     batch_pairs: int = 32
     warmup_share: float = 0.06
     weight_decay: float = 0.01
