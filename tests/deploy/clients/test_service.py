@@ -44,7 +44,7 @@ def test_a_wrong_request_is_raised_with_the_service_s_code(
     assert (wrong.raised, wrong.code, wrong.http_status) == (True, "invalid_request", 422)
     none = caller.call(service.url, "red", [], fallback=True)
     assert (none.raised, none.code) == (True, "invalid_request")
-    many = caller.call(service.url, "red", [Ad("A", text="x")] * 513)
+    many = caller.call(service.url, "red", [Ad("A", text="x")] * 1001)
     assert (many.raised, many.code) == (True, "too_many_ads")
     lost = caller.call(f"{service.url}/nowhere", "red", ADS)
     assert (lost.raised, lost.code, lost.http_status) == (True, "not_found", 404)
