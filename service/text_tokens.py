@@ -23,12 +23,15 @@ class TextTokens:
         # One thread: many long requests must not take the cores from the inference.
         self._long_texts = ThreadPoolExecutor(1, thread_name_prefix="long-texts")
 
-    async def of(self, texts: Sequence[str], give_up: asyncio.Future[Any]) -> list[Ids] | None:
+    async def of(
+        self, texts: Sequence[str], give_up: asyncio.Future[Any], *, keep: bool = True
+    ) -> list[Ids] | None:
         """The ids of each text by itself.
 
         Args:
             texts: In any number and of any length.
             give_up: Once this is done nobody needs the ids.
+            keep: The texts may come again, so the cache takes what it did not know.
 
         Returns:
             None where `give_up` was done first.
@@ -44,7 +47,7 @@ class TextTokens:
                 if part_ids is None:
                     return None
                 made += part_ids
-        if unknown:
+        if unknown and keep:
             # Once the request is on its way: its pairs need not wait for this.
             asyncio.get_running_loop().call_soon(self._cache.insert, unknown, made)
         fresh = iter(made)

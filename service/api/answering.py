@@ -62,7 +62,7 @@ async def answer_query(
         state.metrics.pairs_lost(PairStatus.FAILED, len(query.ads))
         raise
     slack_s = query.timeout_s - (clock.now_s() - started_s)
-    state.metrics.request_scored(answer.scores, answer.times, slack_s)
+    state.metrics.request_scored(answer.scores, answer.times, slack_s, probe=query.probe)
     return prepared, answer
 
 

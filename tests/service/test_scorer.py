@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import AsyncIterator, Sequence
 
@@ -15,6 +16,7 @@ from service.caching.score_cache import ScoreCache
 from service.caching.token_cache import TokenCache
 from service.domain import Ad, PairStatus, ScoreQuery
 from service.errors import DeadlineExceeded, InferenceFailed, QueueFull
+from service.pair_seen import PairSeen, SideSeen
 from service.scorer import Scorer
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 from tests.fakes import FakeClock, FakeModel, FakePair, until
@@ -51,6 +53,9 @@ class FakeText:
 
     def to_margins(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         return logits[:, 0].astype(np.float64)
+
+    def see(self, query: str, ad_text: str) -> PairSeen:
+        return PairSeen((), SideSeen(query, (), len(query)), SideSeen(ad_text, (), len(ad_text)))
 
 
 class Bench:
@@ -393,3 +398,18 @@ async def test_details_are_the_margins_and_the_tokens_that_were_computed(cached:
     details = cached.scorer.details(prepared)
     assert details.margins.tolist() == [70, 50, 50, 9]
     assert details.computed_tokens == len("q50") + len("q9")
+
+
+async def test_pairs_that_were_made_up_are_looked_up_but_not_kept(cached: Bench) -> None:
+    await cached.scorer.score(query("70"))
+    probe = dataclasses.replace(query("70", "50"), probe=True)
+    for _ in range(2):
+        answer = await cached.scorer.score(probe)
+        assert [ad.status for ad in answer.scores] == [PairStatus.CACHED, PairStatus.OK]
+    assert (await cached.scorer.score(query("50"))).scores[0].status is PairStatus.OK
+
+
+async def test_a_pair_can_be_seen_without_being_scored(bench: Bench) -> None:
+    seen = bench.scorer.see("q", Ad("a", text="70"))
+    assert (seen.query.text, seen.ad.text) == ("q", "70")
+    assert bench.model.batches == []
