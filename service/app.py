@@ -16,8 +16,9 @@ from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from service.api import error_handlers, probes, score_route
+from service.api import error_handlers, explain_route, probes, score_route
 from service.api.compatible import routes as compatible
+from service.api.explain_schemas import ExplainRequest
 from service.api.schemas import ScoreRequest
 from service.api.state import RequestLimits, ServiceState
 from service.batching.batcher import Batcher
@@ -87,7 +88,7 @@ def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
         bundle: What `load_bundle` gave for them.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
-    routes = [score_route.SCORE_ROUTE, *compatible.COUNTED_ROUTES]
+    routes = [score_route.SCORE_ROUTE, explain_route.EXPLAIN_ROUTE, *compatible.COUNTED_ROUTES]
     metrics = Metrics(CollectorRegistry(), routes, outcomes)
     limits = RequestLimits(
         max_body_bytes=settings.max_body_bytes,
@@ -111,6 +112,7 @@ def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
     )
     app.state.service = state
     app.include_router(score_route.router)
+    app.include_router(explain_route.router)
     app.include_router(probes.router)
     for router in compatible.ROUTERS:
         app.include_router(router)
@@ -192,7 +194,7 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
 def _document_bodies(app: FastAPI) -> None:
     """Put the bodies that routes read by themselves into the OpenAPI document."""
     generate = app.openapi
-    bodies: tuple[type[BaseModel], ...] = (ScoreRequest, *compatible.BODIES)
+    bodies: tuple[type[BaseModel], ...] = (ScoreRequest, ExplainRequest, *compatible.BODIES)
 
     def openapi() -> dict[str, Any]:
         document = generate()

@@ -36,11 +36,16 @@ def _not_blank(text: str) -> str:
     return text
 
 
-class _Body(BaseModel):
+Query = Annotated[str, AfterValidator(_not_blank)]
+
+
+class StrictBody(BaseModel):
+    """A body whose every field must be known and of the right type."""
+
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class AdIn(_Body):
+class AdIn(StrictBody):
     """One ad: `text` as shown, or a `title` with or without a `description`."""
 
     id: str = Field(min_length=1, max_length=MAX_ID_CHARS, description="Opaque; echoed.")
@@ -58,11 +63,15 @@ class AdIn(_Body):
             raise ValueError("an ad needs a title or a text that is not empty")
         return self
 
+    def to_domain(self) -> Ad:
+        """The ad in the product's own terms."""
+        return Ad(self.id, self.title, self.description, self.text)
 
-class ScoreRequest(_Body):
+
+class ScoreRequest(StrictBody):
     """One query and the ads to score against it."""
 
-    query: Annotated[str, AfterValidator(_not_blank)] = Field(description="What the user typed.")
+    query: Query = Field(description="What the user typed.")
     # The first faulty ad ends the check: a body can hold half a million of them.
     ads: Annotated[list[AdIn], FailFast()] = Field(
         min_length=1, description="The answer keeps their order."
@@ -81,7 +90,7 @@ class ScoreRequest(_Body):
         return ScoreQuery(
             request_id=request_id,
             query=self.query,
-            ads=tuple(Ad(ad.id, ad.title, ad.description, ad.text) for ad in self.ads),
+            ads=tuple(ad.to_domain() for ad in self.ads),
             timeout_s=timeout_s,
             priority=Priority[self.priority.upper()],
             min_score=self.min_score,

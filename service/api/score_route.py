@@ -21,7 +21,7 @@ from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
 from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, ScoreResponse
 from service.api.state import state_of
-from service.domain import AdScore, ScoreAnswer
+from service.domain import AdScore, ScoreAnswer, StageTimes
 from service.errors import InvalidRequest, NotReady, ServiceError, TooManyAds
 
 SCORE_ROUTE = "/v1/score"
@@ -99,16 +99,26 @@ async def score(request: Request) -> Response:
 def _response(answer: ScoreAnswer, model: dict[str, Any]) -> Response:
     content = {
         "request_id": answer.request_id,
-        "model": {"name": model["model"]["name"], "version": model["model"]["version"]},
+        "model": model_out(model),
         "scores": [_ad_out(ad) for ad in answer.scores],
-        "timing_ms": {
-            "encode": _ms(answer.times.encode_s),
-            "queue": _ms(answer.times.queue_s),
-            "inference": _ms(answer.times.inference_s),
-            "total": _ms(answer.times.total_s),
-        },
+        "timing_ms": timing_out(answer.times),
     }
     return json_response(content, headers={REQUEST_ID_HEADER: answer.request_id})
+
+
+def model_out(facts: dict[str, Any]) -> dict[str, str]:
+    """`ModelOut` of the model's facts."""
+    return {"name": facts["model"]["name"], "version": facts["model"]["version"]}
+
+
+def timing_out(times: StageTimes) -> dict[str, float]:
+    """`TimingOut` of where the time went."""
+    return {
+        "encode": _ms(times.encode_s),
+        "queue": _ms(times.queue_s),
+        "inference": _ms(times.inference_s),
+        "total": _ms(times.total_s),
+    }
 
 
 def _ad_out(ad: AdScore) -> dict[str, Any]:
