@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from service.api import error_handlers, explain_route, probes, score_route
+from service.api import error_handlers, explain_route, playground_route, probes, score_route
 from service.api.compatible import routes as compatible
 from service.api.explain_schemas import ExplainRequest
 from service.api.schemas import ScoreRequest
@@ -113,6 +113,8 @@ def create_app(settings: Settings, bundle: Bundle) -> FastAPI:
     app.state.service = state
     app.include_router(score_route.router)
     app.include_router(explain_route.router)
+    if settings.playground:
+        app.include_router(playground_route.router)
     app.include_router(probes.router)
     for router in compatible.ROUTERS:
         app.include_router(router)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, ValidationError, model_validator
-from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, CliImplicitFlag, CliSettingsSource, SettingsConfigDict
 
 from service.errors import InvalidSetting, UnknownSetting
 
@@ -49,6 +49,10 @@ class Settings(BaseSettings):
 
     port: int = Field(default=8000, ge=0, le=65535)
     """TCP port; 0 takes a free one and says which."""
+
+    playground: CliImplicitFlag[bool] = True
+    """Serve a page at `/` to try the model out. It is static and can do nothing that the API
+    cannot; turn it off where only programs should find something."""
 
     provider: Literal["cpu", "cuda"] = "cpu"
     """ONNX Runtime execution provider. The start fails where it is not available."""
