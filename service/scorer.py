@@ -257,9 +257,11 @@ class Scorer(Generic[P]):
             sum(job.encoded.length_tokens for job in jobs),
         )
 
-    def see(self, query: str, ad: Ad) -> PairSeen:
-        """What the model reads of a pair, without scoring it. Thread-safe."""
-        return self._text.see(query, self._text.ad_text(ad))
+    async def see(self, query: str, ad: Ad) -> PairSeen:
+        """What the model reads of a pair, without scoring it."""
+        return await self._tokens.beside(
+            functools.partial(self._text.see, query, self._text.ad_text(ad))
+        )
 
     def _keys(self, queries: Sequence[str], texts: Sequence[str]) -> list[bytes]:
         pairs = zip(queries, texts, strict=True)

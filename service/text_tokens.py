@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from service.caching.token_cache import Ids, TokenCache
+
+Made = TypeVar("Made")
 
 # Longer requests are tokenized in a thread. Words that were never seen take the library 0.4 us a
 # character, so this holds the event loop up for about 3 ms at the worst.
@@ -52,6 +54,10 @@ class TextTokens:
             asyncio.get_running_loop().call_soon(self._cache.insert, unknown, made)
         fresh = iter(made)
         return [next(fresh) if ids is None else ids for ids in known]
+
+    async def beside(self, work: Callable[[], Made]) -> Made:
+        """Do other work on texts in the thread of the long ones; it waits for its turn there."""
+        return await asyncio.get_running_loop().run_in_executor(self._long_texts, work)
 
     async def _in_thread(self, texts: list[str], give_up: asyncio.Future[Any]) -> list[Ids] | None:
         loop = asyncio.get_running_loop()

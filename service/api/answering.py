@@ -13,7 +13,7 @@ from fastapi import Request
 
 from service.api.schemas import REQUEST_ID_HEADER, is_request_id
 from service.api.state import RequestLimits, ServiceState
-from service.domain import PairStatus, ScoreAnswer, ScoreQuery
+from service.domain import PairStatus, ScoreAnswer, ScoreQuery, StageTimes
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, InvalidRequest
 from service.scorer import Prepared
 
@@ -134,3 +134,22 @@ def request_id(request: Request, from_body: str | None = None) -> str:
         return from_body
     from_header = request.headers.get(REQUEST_ID_HEADER, "")
     return from_header if is_request_id(from_header) else f"{PROCESS_ID}-{next(REQUESTS):x}"
+
+
+def model_out(facts: dict[str, Any]) -> dict[str, str]:
+    """`ModelOut` of the model's facts."""
+    return {"name": facts["model"]["name"], "version": facts["model"]["version"]}
+
+
+def timing_out(times: StageTimes) -> dict[str, float]:
+    """`TimingOut` of where the time went."""
+    return {
+        "encode": _ms(times.encode_s),
+        "queue": _ms(times.queue_s),
+        "inference": _ms(times.inference_s),
+        "total": _ms(times.total_s),
+    }
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
 
-from service.api.schemas import ScoreRequest
+from service.api.schemas import StrictBody
 from service.errors import BodyTooLarge, ClientGone, InvalidRequest, UnsupportedMediaType
+
+Body = TypeVar("Body", bound=StrictBody)
 
 MAX_REPORTED_FAULTS = 20
 MAX_FIELD_CHARS = 100  # a caller's misspelt field name may be of any length
@@ -49,15 +51,15 @@ async def read_body(request: Request, limit_bytes: int, *, any_type: bool = Fals
     return bytes(body)
 
 
-def parse_score_request(body: bytes) -> ScoreRequest:
-    """The validated request.
+def parse_body(body: type[Body], content: bytes) -> Body:
+    """The validated body of a route of ours.
 
     Raises:
         InvalidRequest: Not JSON, or faulty fields; the message names the first fault, `details`
             has one entry each.
     """
     try:
-        return ScoreRequest.model_validate_json(body)
+        return body.model_validate_json(content)
     except ValidationError as error:
         raise invalid_request(error) from None
 

@@ -7,15 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import ValidationError
 
-from service.api.answering import TIMEOUT_PARAMETER, answer_query, now_s, request_id, timeout_s
-from service.api.body import invalid_request, read_body
+from service.api.answering import (
+    TIMEOUT_PARAMETER,
+    answer_query,
+    model_out,
+    now_s,
+    request_id,
+    timeout_s,
+    timing_out,
+)
+from service.api.body import parse_body, read_body
 from service.api.error_handlers import documented_errors
 from service.api.explain_schemas import NOT_EXPLAINED, ExplainRequest, ExplainResponse
 from service.api.json_response import json_response
 from service.api.schemas import REQUEST_ID_HEADER
-from service.api.score_route import model_out, timing_out
 from service.api.state import ServiceState, state_of
 from service.domain import PairStatus
 from service.errors import DeadlineExceeded, InferenceFailed, NotReady, ServiceError
@@ -80,10 +86,11 @@ async def _explained(
 ) -> tuple[dict[str, Any], bool]:
     """The answer, and whether every word that was to be left out has its numbers."""
     scorer, _, model = state.ready_parts()
-    body = _parse(await read_body(request, state.limits.max_body_bytes))
+    content = await read_body(request, state.limits.max_body_bytes)
+    body = parse_body(ExplainRequest, content)
     allowed_s = timeout_s(request, state.limits, body.timeout_ms)
     ad = body.ad.to_domain()
-    seen = await asyncio.to_thread(scorer.see, body.query, ad)
+    seen = await scorer.see(body.query, ad)
     occlusion = occlude(seen, state.limits.max_ads)
     query = occlusion.score_query(ad, request_id(request, body.request_id), allowed_s)
     prepared, answer = await answer_query(request, state, query, started_s)
@@ -94,7 +101,7 @@ async def _explained(
         raise DeadlineExceeded(allowed_s, 1)
     margins = scorer.details(prepared).margins
     of_query, of_ad = occlusion.effects(answer.scores, margins)
-    content = {
+    out = {
         "request_id": answer.request_id,
         "id": ad.id,
         "model": model_out(model),
@@ -105,14 +112,7 @@ async def _explained(
         "tokens": [_token_out(position, token) for position, token in enumerate(seen.tokens)],
         "timing_ms": timing_out(answer.times),
     }
-    return content, all(less.score is not None for less in answer.scores)
-
-
-def _parse(content: bytes) -> ExplainRequest:
-    try:
-        return ExplainRequest.model_validate_json(content)
-    except ValidationError as error:
-        raise invalid_request(error) from None
+    return out, all(less.score is not None for less in answer.scores)
 
 
 def _side_out(side: SideSeen, effects: Sequence[WordEffect]) -> dict[str, Any]:

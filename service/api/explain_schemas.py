@@ -10,7 +10,7 @@ from service.api.schemas import (
     MAX_ID_CHARS,
     AdIn,
     ModelOut,
-    Query,
+    QueryText,
     RequestId,
     StrictBody,
     TimingOut,
@@ -42,7 +42,7 @@ class ExplainAdIn(AdIn):
 class ExplainRequest(StrictBody):
     """One query and one ad."""
 
-    query: Annotated[Query, Field(max_length=MAX_TEXT_CHARS)] = Field(
+    query: Annotated[QueryText, Field(max_length=MAX_TEXT_CHARS)] = Field(
         description="What the user typed."
     )
     ad: ExplainAdIn

@@ -36,7 +36,7 @@ def _not_blank(text: str) -> str:
     return text
 
 
-Query = Annotated[str, AfterValidator(_not_blank)]
+QueryText = Annotated[str, AfterValidator(_not_blank)]
 
 
 class StrictBody(BaseModel):
@@ -71,7 +71,7 @@ class AdIn(StrictBody):
 class ScoreRequest(StrictBody):
     """One query and the ads to score against it."""
 
-    query: Query = Field(description="What the user typed.")
+    query: QueryText = Field(description="What the user typed.")
     # The first faulty ad ends the check: a body can hold half a million of them.
     ads: Annotated[list[AdIn], FailFast()] = Field(
         min_length=1, description="The answer keeps their order."

@@ -10,18 +10,20 @@ from fastapi import APIRouter, Request, Response
 from service.api.answering import (
     TIMEOUT_PARAMETER,
     answer_query,
+    model_out,
     now_s,
     request_id,
     timeout_s,
+    timing_out,
 )
-from service.api.body import parse_score_request, read_body
+from service.api.body import parse_body, read_body
 from service.api.compatible import vllm
 from service.api.compatible.dialects import OpenAiError
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
-from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, ScoreResponse
+from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, ScoreRequest, ScoreResponse
 from service.api.state import state_of
-from service.domain import AdScore, ScoreAnswer, StageTimes
+from service.domain import AdScore, ScoreAnswer
 from service.errors import InvalidRequest, NotReady, ServiceError, TooManyAds
 
 SCORE_ROUTE = "/v1/score"
@@ -72,7 +74,7 @@ async def score(request: Request) -> Response:
         _, _, model = state.ready_parts()
         content = await read_body(request, state.limits.max_body_bytes)
         try:
-            body = parse_score_request(content)
+            body = parse_body(ScoreRequest, content)
         except InvalidRequest:
             if not vllm.is_score_body(content):
                 raise
@@ -106,21 +108,6 @@ def _response(answer: ScoreAnswer, model: dict[str, Any]) -> Response:
     return json_response(content, headers={REQUEST_ID_HEADER: answer.request_id})
 
 
-def model_out(facts: dict[str, Any]) -> dict[str, str]:
-    """`ModelOut` of the model's facts."""
-    return {"name": facts["model"]["name"], "version": facts["model"]["version"]}
-
-
-def timing_out(times: StageTimes) -> dict[str, float]:
-    """`TimingOut` of where the time went."""
-    return {
-        "encode": _ms(times.encode_s),
-        "queue": _ms(times.queue_s),
-        "inference": _ms(times.inference_s),
-        "total": _ms(times.total_s),
-    }
-
-
 def _ad_out(ad: AdScore) -> dict[str, Any]:
     out: dict[str, Any] = {"id": ad.ad_id, "score": ad.score, "status": ad.status}
     if ad.eligible is not None:
@@ -128,7 +115,3 @@ def _ad_out(ad: AdScore) -> dict[str, Any]:
     if ad.truncated:
         out["truncated"] = True
     return out
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)

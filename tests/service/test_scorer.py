@@ -410,6 +410,6 @@ async def test_pairs_that_were_made_up_are_looked_up_but_not_kept(cached: Bench)
 
 
 async def test_a_pair_can_be_seen_without_being_scored(bench: Bench) -> None:
-    seen = bench.scorer.see("q", Ad("a", text="70"))
+    seen = await bench.scorer.see("q", Ad("a", text="70"))
     assert (seen.query.text, seen.ad.text) == ("q", "70")
     assert bench.model.batches == []

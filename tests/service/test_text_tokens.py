@@ -56,6 +56,13 @@ async def test_texts_that_will_not_come_again_are_not_kept() -> None:
     assert lengths.asked == [["a"], ["a"]]
 
 
+async def test_other_work_on_texts_is_done_in_the_one_thread_of_the_long_ones() -> None:
+    tokens = TextTokens(Lengths(), TokenCache(0, 8))
+    threads = [await tokens.beside(threading.get_ident) for _ in range(2)]
+    assert len({*threads}) == 1
+    assert threads[0] != threading.get_ident()
+
+
 async def test_long_texts_are_tokenized_beside_the_event_loop_and_short_ones_on_it() -> None:
     lengths = Lengths()
     tokens = TextTokens(lengths, TokenCache(0, 8))

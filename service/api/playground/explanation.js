@@ -1,7 +1,7 @@
 // What the model reads of one pair, and which words carry its score.
 
 import { element, spelled, table } from "./dom.js";
-import { modelName, shownScore, timings } from "./results.js";
+import { footnotes, shownScore } from "./results.js";
 
 const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(3)}`;
 const plain = (number) => signed(number).replace("+", "");
@@ -26,8 +26,7 @@ export function explanation(answer, browserMs) {
         "depends, not why. Words work together, so the numbers do not add up.",
     ),
     tokenTable(answer),
-    timings(answer.timing_ms, browserMs),
-    element("p", { class: "note" }, `Model ${modelName(answer.model)} · request ${answer.request_id}`),
+    footnotes(answer, browserMs),
   );
 }
 

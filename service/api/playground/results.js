@@ -22,11 +22,14 @@ export function scores(answer, asked, browserMs, onExplain) {
   return element(
     "div",
     {},
-    element("h2", {}, "Scores"),
+    element("h2", {}, "Scores", ...leastScore(asked)),
     element("ol", { class: "scores" }, ...rows),
-    timings(answer.timing_ms, browserMs),
-    element("p", { class: "note" }, `Model ${modelName(answer.model)} · request ${answer.request_id}`),
+    footnotes(answer, browserMs),
   );
+}
+
+function leastScore({ min_score: least }) {
+  return least === undefined ? [] : [element("span", { class: "note" }, ` eligible from ${least}`)];
 }
 
 function scoreRow(scored, asked, onExplain) {
@@ -62,14 +65,12 @@ function bar(score, least) {
   return made;
 }
 
-/** Where the time went, on the server and on the way. */
-export function timings(ms, browserMs) {
+/** Below each answer: where the time went, on the server and on the way, and who gave it. */
+export function footnotes({ timing_ms: ms, model, request_id }, browserMs) {
   const stages = ["encode", "queue", "inference"].map((stage) => `${stage} ${milliseconds(ms[stage])}`);
-  return element(
-    "p",
-    { class: "note" },
-    `${milliseconds(browserMs)} in this browser · ${milliseconds(ms.total)} in the service: ${stages.join(", ")}`,
-  );
+  const times = `${milliseconds(browserMs)} in this browser · ${milliseconds(ms.total)} in the service: ${stages.join(", ")}`;
+  const note = (text) => element("p", { class: "note" }, text);
+  return element("div", {}, note(times), note(`Model ${modelName(model)} · request ${request_id}`));
 }
 
 /** An error: its code, its message and its details. */

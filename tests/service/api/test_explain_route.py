@@ -31,7 +31,7 @@ class FakeScorer:
         self._scores = scores
         self.asked: list[ScoreQuery] = []
 
-    def see(self, query: str, ad: Ad) -> PairSeen:
+    async def see(self, query: str, ad: Ad) -> PairSeen:
         special = Token("[CLS]", 1, 0, Side.SPECIAL)
         sides = [SideSeen(text, tuple(_words(text)), len(text)) for text in (query, ad.title)]
         return PairSeen((special, Token("buy", 7, 0, Side.QUERY, 0, 3)), *sides)
