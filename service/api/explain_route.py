@@ -30,12 +30,6 @@ from service.pair_seen import SideSeen, Token
 
 EXPLAIN_ROUTE = "/v1/explain"
 
-EXAMPLE = {
-    "query": "best running shoes for marathons",
-    "ad": {"title": "Nike Marathon Elite Shoes - 20% Off"},
-    "timeout_ms": 2000,
-}
-
 router = APIRouter(tags=["scoring"])
 
 
@@ -47,10 +41,7 @@ router = APIRouter(tags=["scoring"])
         "requestBody": {
             "required": True,
             "content": {
-                "application/json": {
-                    "schema": {"$ref": "#/components/schemas/ExplainRequest"},
-                    "example": EXAMPLE,
-                }
+                "application/json": {"schema": {"$ref": "#/components/schemas/ExplainRequest"}}
             },
         },
         "parameters": [TIMEOUT_PARAMETER],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.schemas import (
     MAX_ID_CHARS,
@@ -40,7 +40,19 @@ class ExplainAdIn(AdIn):
 
 
 class ExplainRequest(StrictBody):
-    """One query and one ad."""
+    """One query and one ad. Unknown fields are errors."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "query": "best running shoes for marathons",
+                    "ad": {"title": "Nike Marathon Elite Shoes - 20% Off"},
+                    "timeout_ms": 2000,
+                }
+            ]
+        }
+    )
 
     query: Annotated[QueryText, Field(max_length=MAX_TEXT_CHARS)] = Field(
         description="What the user typed."

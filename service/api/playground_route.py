@@ -53,7 +53,12 @@ def _is_current(if_none_match: str, etag: str) -> bool:
     return etag in tags or "*" in tags
 
 
-_add("/", FOLDER / PAGE)
-for _suffix in (".css", ".js"):
-    for _file in sorted(FOLDER.glob(f"*{_suffix}")):
-        _add(f"/playground/{_file.name}", _file)
+FILES: Mapping[str, Path] = {"/": FOLDER / PAGE} | {
+    f"/playground/{file.name}": file
+    for suffix in (".css", ".js")
+    for file in sorted(FOLDER.glob(f"*{suffix}"))
+}
+"""What is served, by path."""
+
+for _path, _file in FILES.items():
+    _add(_path, _file)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 FILES = {"/": "index.html"} | {
     f"/playground/{file.name}": file.name for file in FOLDER.iterdir() if file.suffix != ".html"
-}
+}  # all that the folder has
 
 
 async def ask(path: str, method: str = "GET", **headers: str) -> httpx.Response:
