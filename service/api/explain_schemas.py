@@ -57,7 +57,7 @@ class ExplainRequest(StrictBody):
     query: Annotated[QueryText, Field(max_length=MAX_TEXT_CHARS)] = Field(
         description="What the user typed."
     )
-    ad: ExplainAdIn
+    ad: ExplainAdIn = Field(description="The ad.")
     timeout_ms: float | None = Field(
         default=None, gt=0, description="The answer leaves by then, with the words that are ready."
     )
@@ -71,7 +71,7 @@ class TokenOut(BaseModel):
     token: str = Field(description="As the vocabulary spells it.")
     id: int = Field(description="Its number in the vocabulary.")
     segment: int | None = Field(description="Segment id; null where the model is fed none.")
-    side: Side
+    side: Side = Field(description="Where it comes from; special ones are the model's own.")
     start: int | None = Field(
         description="First character that it stands for, in Unicode code points of its side's "
         "text; null for special tokens."
@@ -82,7 +82,7 @@ class TokenOut(BaseModel):
 class WordOut(BaseModel):
     """One word, and what leaving it out does."""
 
-    text: str
+    text: str = Field(description="As it stands in its side's text.")
     start: int = Field(description="In Unicode code points of the side's text.")
     end: int = Field(description="One past the last.")
     status: PairStatus | NotExplained = Field(
@@ -105,14 +105,14 @@ class SideOut(BaseModel):
 class ExplainResponse(BaseModel):
     """What the model reads of a pair, and which words carry its score."""
 
-    request_id: str
+    request_id: str = Field(description="The request's id, also in X-Request-Id.")
     id: str = Field(description="The ad's; empty where it has none.")
-    model: ModelOut
+    model: ModelOut = Field(description="Which model it was.")
     score: float = Field(ge=0, le=1, description="As /v1/score gives it, to the last bit.")
     logit: float = Field(
         description="The model's output before calibration; log-odds for a head with several."
     )
-    query: SideOut
-    ad: SideOut
-    tokens: list[TokenOut]
-    timing_ms: TimingOut
+    query: SideOut = Field(description="The query, and what its words do.")
+    ad: SideOut = Field(description="The ad, and what its words do.")
+    tokens: list[TokenOut] = Field(description="All that is fed to the model, in order.")
+    timing_ms: TimingOut = Field(description="Where the time went, all variants included.")
