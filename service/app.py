@@ -16,7 +16,14 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from service.api import error_handlers, openapi, probes, score_route
+from service.api import (
+    error_handlers,
+    explain_route,
+    openapi,
+    playground_route,
+    probes,
+    score_route,
+)
 from service.api.compatible import routes as compatible
 from service.api.compatible.release import release
 from service.api.keys import ApiKeys
@@ -94,7 +101,7 @@ def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) 
         keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
-    routes = [score_route.SCORE_ROUTE, *compatible.COUNTED_ROUTES]
+    routes = [score_route.SCORE_ROUTE, explain_route.EXPLAIN_ROUTE, *compatible.COUNTED_ROUTES]
     metrics = Metrics(CollectorRegistry(), routes, outcomes)
     limits = RequestLimits(
         max_body_bytes=settings.max_body_bytes,
@@ -121,6 +128,9 @@ def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) 
     )
     app.state.service = state
     app.include_router(score_route.router)
+    app.include_router(explain_route.router)
+    if settings.playground:
+        app.include_router(playground_route.router)
     app.include_router(probes.router)
     if settings.admin_port is None:
         app.include_router(probes.metrics_router)

@@ -52,6 +52,8 @@ class ScoreQuery:
         min_score: Scores at or above it are marked eligible; None asks for no mark.
         queries: One for each ad, in place of `query`, where the ads answer different queries. All
             of it is still one request, with one admission and one deadline.
+        probe: The texts were made up to look into the model: no cache keeps them, and neither the
+            distribution of scores nor the count of texts that were cut takes them in.
     """
 
     request_id: str
@@ -61,6 +63,7 @@ class ScoreQuery:
     priority: Priority = Priority.AUCTION
     min_score: float | None = None
     queries: tuple[str, ...] = ()
+    probe: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,14 +288,25 @@ class Metrics:
         """Record what an auction got: one of `AUCTION_RESULTS`."""
         self._auction_of[result].inc()
 
-    def request_scored(self, scores: Iterable[AdScore], times: StageTimes, slack_s: float) -> None:
-        """Record a request that was answered with scores."""
+    def request_scored(
+        self, scores: Iterable[AdScore], times: StageTimes, slack_s: float, *, probe: bool = False
+    ) -> None:
+        """Record a request that was answered with scores.
+
+        Args:
+            scores: Its answer.
+            times: Where its time went.
+            slack_s: Time that was left until its deadline.
+            probe: Its texts were made up, so they tell nothing of the traffic.
+        """
         self._stage_of["encode"].observe(times.encode_s)
         self._stage_of["queue"].observe(times.queue_s)
         self._stage_of["inference"].observe(times.inference_s)
         self._slack.observe(max(0.0, slack_s))
         for ad in scores:
             self._pair_of[ad.status].inc()
+            if probe:
+                continue
             if ad.truncated:
                 self._truncated.inc()
             if ad.score is not None:

@@ -18,6 +18,7 @@ from service.caching.token_cache import Ids
 from service.clock import Clock
 from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, StageTimes
 from service.errors import DeadlineExceeded, InferenceFailed, NotReady, ServiceError
+from service.pair_seen import PairSeen
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 
 AD_MARGIN_S = 2e-5  # to put one ad into the answer
@@ -60,6 +61,9 @@ class PairText(Protocol[P_co]):
 
     def to_margins(self, logits: Logits) -> NDArray[np.float64]:
         """(n,) log-odds before calibration of (n, k) logits."""
+
+    def see(self, query: str, ad_text: str) -> PairSeen:
+        """One pair as the model reads it, token by token."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,6 +261,12 @@ class Scorer(Generic[P]):
         """More of a request that was answered; nothing is kept for it beforehand."""
         return PairDetails(self._text.to_margins(prepared.pending.logits), prepared.computed_tokens)
 
+    async def see(self, query: str, ad: Ad) -> PairSeen:
+        """What the model reads of a pair, without scoring it."""
+        return await self._tokens.beside(
+            functools.partial(self._text.see, query, self._text.ad_text(ad))
+        )
+
     def _keys(self, queries: Sequence[str], texts: Sequence[str]) -> list[bytes]:
         pairs = zip(queries, texts, strict=True)
         return [key for query, text in pairs for key in self._scores.keys(query, [text])]
@@ -295,7 +305,8 @@ class Scorer(Generic[P]):
         queries = [query.query]
         if query.queries:
             queries = list(dict.fromkeys(query.queries[indices[0]] for indices in new.values()))
-        ids = await self._tokens.of([*queries, *texts], prepared.pending.done)
+        all_texts, keep = [*queries, *texts], not query.probe
+        ids = await self._tokens.of(all_texts, prepared.pending.done, keep=keep)
         if ids is None:
             return jobs
         ids_of = dict(zip(queries, ids, strict=False))  # the ads' ids follow those of the queries
@@ -310,7 +321,7 @@ class Scorer(Generic[P]):
         for (key, indices), encoded in zip(new.items(), pairs, strict=True):
             # Another request may have asked for the same pair while this one was encoded.
             jobs[key] = self._in_flight.get(key) or PairJob(
-                encoded, functools.partial(self._settled, key, encoded.truncated)
+                encoded, functools.partial(self._settled, key, encoded.truncated, keep)
             )
             self._subscribe(jobs[key], prepared, indices)
         return jobs
@@ -334,9 +345,9 @@ class Scorer(Generic[P]):
                     self._in_flight.pop(key, None)
             raise
 
-    def _settled(self, key: bytes, truncated: bool, logits: Logits | None) -> None:
+    def _settled(self, key: bytes, truncated: bool, keep: bool, logits: Logits | None) -> None:
         self._in_flight.pop(key, None)
-        if logits is not None and self._scores.store.enabled:
+        if logits is not None and keep and self._scores.store.enabled:
             self._fresh.append((key, logits, truncated))
             if len(self._fresh) >= PAIRS_A_STEP:
                 self._keep_fresh()

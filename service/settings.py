@@ -68,11 +68,15 @@ class Settings(BaseSettings):
 
     api_keys_file: Path | None = None
     """File with the keys of the callers, one a line, # for comments; read again within seconds of a
-    change. With keys every path needs one but the probes."""
+    change. With keys every path needs one but the probes and the playground's page."""
 
     api_keys: CliSuppress[SecretStr | None] = None
     """Keys with commas between them, besides those of the file. A variable only: options are seen
     by everyone on the machine."""
+
+    playground: CliImplicitFlag[bool] = True
+    """Serve a page at `/` to try the model out. It is static and can do nothing that the API
+    cannot; turn it off where only programs should find something."""
 
     provider: Literal["cpu", "cuda"] = "cpu"
     """ONNX Runtime execution provider. The start fails where it is not available."""

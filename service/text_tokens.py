@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from service.caching.token_cache import Ids, TokenCache
+
+Made = TypeVar("Made")
 
 # Longer requests are tokenized in a thread. Words that were never seen take the library 0.4 us a
 # character, so this holds the event loop up for about 3 ms at the worst.
@@ -23,12 +25,15 @@ class TextTokens:
         # One thread: many long requests must not take the cores from the inference.
         self._long_texts = ThreadPoolExecutor(1, thread_name_prefix="long-texts")
 
-    async def of(self, texts: Sequence[str], give_up: asyncio.Future[Any]) -> list[Ids] | None:
+    async def of(
+        self, texts: Sequence[str], give_up: asyncio.Future[Any], *, keep: bool = True
+    ) -> list[Ids] | None:
         """The ids of each text by itself.
 
         Args:
             texts: In any number and of any length.
             give_up: Once this is done nobody needs the ids.
+            keep: The texts may come again, so the cache takes what it did not know.
 
         Returns:
             None where `give_up` was done first.
@@ -39,20 +44,25 @@ class TextTokens:
         if sum(map(len, unknown)) <= INLINE_MAX_CHARS:
             if unknown:
                 made = self._tokenize(unknown)
-                self._keep_soon(unknown, made)
+                self._keep_soon(unknown, made, keep)
         else:
             for part in _parts(unknown):
                 part_ids = await self._in_thread(part, give_up)
                 if part_ids is None:
                     return None
                 made += part_ids
-                self._keep_soon(part, part_ids)
+                self._keep_soon(part, part_ids, keep)
         fresh = iter(made)
         return [next(fresh) if ids is None else ids for ids in known]
 
-    def _keep_soon(self, texts: Sequence[str], ids: Sequence[Ids]) -> None:
+    def _keep_soon(self, texts: Sequence[str], ids: Sequence[Ids], keep: bool) -> None:
         """Remember the ids once the request is on its way, or the thread has its next part."""
-        asyncio.get_running_loop().call_soon(self._cache.insert, texts, ids)
+        if keep:
+            asyncio.get_running_loop().call_soon(self._cache.insert, texts, ids)
+
+    async def beside(self, work: Callable[[], Made]) -> Made:
+        """Do other work on texts in the thread of the long ones; it waits for its turn there."""
+        return await asyncio.get_running_loop().run_in_executor(self._long_texts, work)
 
     async def _in_thread(self, texts: list[str], give_up: asyncio.Future[Any]) -> list[Ids] | None:
         loop = asyncio.get_running_loop()

@@ -61,7 +61,7 @@ async def answer_query(
     slack_s = query.timeout_s - (clock.now_s() - started_s)
     record.scores, record.times, record.slack_s = answer.scores, answer.times, slack_s
     record.computed_tokens = prepared.computed_tokens
-    state.metrics.request_scored(answer.scores, answer.times, slack_s)
+    state.metrics.request_scored(answer.scores, answer.times, slack_s, probe=query.probe)
     return prepared, answer
 
 
@@ -136,3 +136,8 @@ def request_id(request: Request, from_body: str | None = None) -> str:
         return from_body
     from_header = request.headers.get(REQUEST_ID_HEADER, "")
     return from_header if is_request_id(from_header) else f"{PROCESS_ID}-{next(REQUESTS):x}"
+
+
+def model_out(facts: dict[str, Any]) -> dict[str, str]:
+    """`ModelOut` of the model's facts."""
+    return {"name": facts["model"]["name"], "version": facts["model"]["version"]}

@@ -5,15 +5,20 @@ from __future__ import annotations
 from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp
 
-from service.api import error_handlers, score_route
+from service.api import error_handlers, playground_route
 from service.api.compatible import routes as compatible
+from service.api.explain_route import EXPLAIN_ROUTE
 from service.api.front import Front
 from service.api.key_guard import KeyGuard
 from service.api.keys import ApiKeys
+from service.api.score_route import SCORE_ROUTE
 from service.errors import Unauthorized
 
-OPEN_PATHS = frozenset({"/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"})
-"""Asked for without a key: what orchestrators and balancers probe."""
+PROBES = frozenset({"/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"})
+
+OPEN_PATHS = PROBES | playground_route.PATHS
+"""Asked for without a key: what orchestrators and balancers probe, and the page, which a browser
+must have before anybody can type a key into it."""
 
 ADMIN_OPEN_PATHS = frozenset({"/livez", "/readyz", "/metrics"})
 """Likewise on the admin port, which scrapers reach and callers do not."""
@@ -56,4 +61,4 @@ def admin_door(app: FastAPI, keys: ApiKeys | None) -> ASGIApp:
 
 
 def _counted_route(path: str) -> str | None:
-    return path if path == score_route.SCORE_ROUTE else compatible.counted_route(path)
+    return path if path in (SCORE_ROUTE, EXPLAIN_ROUTE) else compatible.counted_route(path)

@@ -18,11 +18,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from service.api.compatible import routes as compatible
+from service.api.explain_schemas import ExplainRequest
 from service.api.json_response import json_response
 from service.api.schemas import NULL, ScoreRequest
 from service.api.state import RequestLimits
 
-BODIES: tuple[type[BaseModel], ...] = (ScoreRequest, *compatible.BODIES)
+BODIES: tuple[type[BaseModel], ...] = (ScoreRequest, ExplainRequest, *compatible.BODIES)
 
 # The framework's own errors for names in paths: here any text is a name, known or not.
 NEVER_ANSWERED = ("HTTPValidationError", "ValidationError")

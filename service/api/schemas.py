@@ -39,11 +39,16 @@ def _not_blank(text: str) -> str:
     return text
 
 
-class _Body(BaseModel):
+QueryText = Annotated[str, AfterValidator(_not_blank)]
+
+
+class StrictBody(BaseModel):
+    """A body whose every field must be known and of the right type."""
+
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class AdIn(_Body):
+class AdIn(StrictBody):
     """One ad: `text` as shown, or a `title` with or without a `description`; not both."""
 
     id: str = Field(
@@ -63,8 +68,12 @@ class AdIn(_Body):
             raise ValueError("an ad needs a title or a text that is not empty")
         return self
 
+    def to_domain(self) -> Ad:
+        """The ad in the product's own terms."""
+        return Ad(self.id, self.title, self.description, self.text)
 
-class ScoreRequest(_Body):
+
+class ScoreRequest(StrictBody):
     """One query and the ads to score against it. Unknown fields are errors."""
 
     model_config = ConfigDict(
@@ -88,9 +97,7 @@ class ScoreRequest(_Body):
         }
     )
 
-    query: Annotated[str, AfterValidator(_not_blank)] = Field(
-        description="What the user typed; not only white space."
-    )
+    query: QueryText = Field(description="What the user typed; not only white space.")
     # The first faulty ad ends the check: a body can hold half a million of them.
     ads: Annotated[list[AdIn], FailFast()] = Field(
         min_length=1,
@@ -127,7 +134,7 @@ class ScoreRequest(_Body):
         return ScoreQuery(
             request_id=request_id,
             query=self.query,
-            ads=tuple(Ad(ad.id, ad.title, ad.description, ad.text) for ad in self.ads),
+            ads=tuple(ad.to_domain() for ad in self.ads),
             timeout_s=timeout_s,
             priority=Priority[self.priority.upper()],
             min_score=self.min_score,

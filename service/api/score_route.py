@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.api.answering import answer_query, request_id, timeout_s
+from service.api.answering import answer_query, model_out, request_id, timeout_s
 from service.api.body import parse_score_request, read_body
 from service.api.compatible import vllm
 from service.api.compatible.dialects import OPENAI
@@ -85,7 +85,7 @@ async def score(request: Request) -> Response:
 def _response(answer: ScoreAnswer, model: dict[str, Any]) -> Response:
     content = {
         "request_id": answer.request_id,
-        "model": {"name": model["model"]["name"], "version": model["model"]["version"]},
+        "model": model_out(model),
         "scores": [_ad_out(ad) for ad in answer.scores],
         "timing_ms": answer.times.in_ms(),
     }

@@ -24,6 +24,7 @@ from service.errors import (
     GoldenMismatch,
     InferenceFailed,
 )
+from service.pair_seen import PairSeen
 from service.scoring.ad_template import AdTemplate
 from service.scoring.bulk import bulk_logits
 from service.scoring.calibration import Scores, to_scores
@@ -32,6 +33,7 @@ from service.scoring.head import Margins, margin
 from service.scoring.manifest import SCHEMA_VERSION, Manifest
 from service.scoring.onnx_model import OnnxModel
 from service.scoring.target import require_target
+from service.scoring.token_view import see_pair
 
 MANIFEST_FILE = "manifest.json"
 MODEL_FILE = "model.onnx"
@@ -75,6 +77,11 @@ class Bundle:
     def to_margins(self, logits: NDArray[np.float32]) -> Margins:
         """Log-odds before calibration of (n, k) logits; with one logit, itself."""
         return margin(logits, self.manifest.head)
+
+    def see(self, query: str, ad_text: str) -> PairSeen:
+        """One pair as the model reads it, token by token."""
+        fed_segments = "token_type_ids" in self.manifest.inputs.names
+        return see_pair(self.encoder, query, ad_text, fed_segments=fed_segments)
 
 
 def sha256_of(path: Path) -> str:

@@ -46,6 +46,15 @@ class EncodedPair:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a token stands in its text: `text[start:end]`, within the word of that number."""
+
+    start: int
+    end: int
+    word: int
+
+
+@dataclass(frozen=True, slots=True)
 class PairFrame:
     """The special tokens before, between and after the two sides, and all segment ids."""
 
@@ -125,6 +134,10 @@ class PairEncoder:
 
     Special tokens spelled out in a text ("[SEP]") are treated as text: an ad cannot end its own
     segment or pose as the query.
+
+    Attributes:
+        frame: What stands around the two sides.
+        max_length_tokens: Longest pair that it makes.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_length_tokens: int) -> None:
@@ -144,9 +157,9 @@ class PairEncoder:
             tokenizer.model.dropout = None  # of training: the same text must give the same tokens
         self._tokenizer = tokenizer
         self._words = word_pieces(tokenizer)
-        self._frame = learn_frame(tokenizer)
+        self.frame = learn_frame(tokenizer)
         self._specials = SpelledSpecials(tokenizer)
-        self._room_tokens = max_length_tokens - self._frame.n_special_tokens
+        self._room_tokens = max_length_tokens - self.frame.n_special_tokens
         if self._room_tokens < 2:
             raise ValueError(f"max length {max_length_tokens} leaves no room for a query and an ad")
         self.max_length_tokens = max_length_tokens
@@ -192,10 +205,34 @@ class PairEncoder:
         made = (np.array(next(encodings).ids, np.int32) if ids is None else ids for ids in known)
         return [self._specials.without(ids) for ids in made]
 
+    def kept(self, n_query: int, n_ad: int) -> tuple[int, int]:
+        """Of how many tokens of the query and of the ad a pair consists: see `fit_lengths`."""
+        return fit_lengths(n_query, n_ad, self._room_tokens)
+
+    def places(self, text: str) -> list[Place]:
+        """Where the tokens that `tokenize` makes of the text stand in it. Thread-safe.
+
+        All of the text is read, so of a very long one there are places of more tokens.
+        """
+        # The batch call: the other one, for a single text, holds the interpreter lock.
+        [encoding] = self._tokenizer.encode_batch([text], add_special_tokens=False)
+        stays = self._specials.stays(np.array(encoding.ids, np.int32))
+        return [
+            Place(start, end, word)
+            for (start, end), word, has_place in zip(
+                encoding.offsets, encoding.word_ids, stays.tolist(), strict=True
+            )
+            if has_place
+        ]
+
+    def token_text(self, token_id: int) -> str:
+        """A token as the vocabulary spells it."""
+        return str(self._tokenizer.id_to_token(token_id))
+
     def join(self, query_ids: TextIds, ad_ids: TextIds) -> EncodedPair:
         """One pair from the token ids of its two sides, cut to the model's longest."""
-        frame = self._frame
-        n_query, n_ad = fit_lengths(len(query_ids), len(ad_ids), self._room_tokens)
+        frame = self.frame
+        n_query, n_ad = self.kept(len(query_ids), len(ad_ids))
         query_at = len(frame.before)
         query_end = query_at + n_query
         ad_at = query_end + len(frame.between)

@@ -44,10 +44,15 @@ class SpelledSpecials:
         """The same tokens, with each spelled special one unknown; or left out, if nothing is."""
         if not self._ids.size:
             return ids
-        spelled = np.isin(ids, self._ids)
         if self._unknown is None:
-            return ids[~spelled]
-        return np.where(spelled, np.int32(self._unknown), ids)
+            return ids[self.stays(ids)]
+        return np.where(np.isin(ids, self._ids), np.int32(self._unknown), ids)
+
+    def stays(self, ids: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """(t,) whether each of the tokens has a place in what `without` gives."""
+        if self._unknown is None:
+            return ~np.isin(ids, self._ids)
+        return np.ones(len(ids), np.bool_)
 
 
 def _is_spelled(tokenizer: Tokenizer, text: str, number: int) -> bool:

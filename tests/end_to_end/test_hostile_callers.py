@@ -41,6 +41,7 @@ TENSORS = [{"name": name, "shape": [1], "datatype": "BYTES", "data": ["shoe"]}
 GOOD_BODIES: dict[str, dict[str, Any]] = {
     "/v1/score": {"query": "red", "ads": ads("shoe"), "request_id": "r1",
                   "min_score": 0.5, "priority": "batch"},
+    "/v1/explain": {"query": "red", "ad": {"text": "shoe"}, "request_id": "r1"},
     "/rerank": {"query": "red", "texts": ["shoe"], "raw_scores": False, "truncate": True},
     "/predict": {"inputs": [["red", "shoe"]], "raw_scores": False},
     "/v1/rerank": {"model": "m", "query": "red", "documents": [{"text": "shoe"}], "top_n": 1},

@@ -105,16 +105,24 @@ def test_a_refusal_is_told_in_the_words_of_each_protocol(service: RunningService
 
 def test_probes_are_open_and_all_else_is_closed(service: RunningService) -> None:
     before = service.metric('adrel_unauthorized_total{key="missing"}')
-    opened = ["/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"]
+    opened = [
+        "/",
+        "/playground/playground.js",
+        "/livez",
+        "/readyz",
+        "/health",
+        "/v2/health/live",
+        "/v2/health/ready",
+    ]
     closed = ["/metrics", "/v1/model", "/info", "/docs", "/openapi.json", "/v2", "/no/such/path",
               "/livez/", "//livez", "/livez/../metrics", "/livez%00", "/info?/livez"]  # fmt: skip
     with httpx.Client(base_url=service.url) as stranger:
         assert {path: stranger.get(path).status_code for path in opened} == dict.fromkeys(
             opened, 200
         )
-        assert {path: stranger.get(path).status_code for path in closed} == dict.fromkeys(
-            closed, 401
-        )
+        assert {
+            path: stranger.get(f"{service.url}{path}").status_code for path in closed
+        } == dict.fromkeys(closed, 401)
     assert service.metric('adrel_unauthorized_total{key="missing"}') == before + len(closed)
 
 

@@ -63,6 +63,16 @@ def test_the_default_model_ranks_a_fitting_ad_over_a_stranger(service: RunningSe
     assert fits > 3 * stranger
 
 
+def test_leaving_out_the_word_that_matches_costs_the_default_model_most(
+    service: RunningService,
+) -> None:
+    body = {"query": "printer ink", "ad": {"title": "Order ink online today"}}
+    answer = service.client.post("/v1/explain", json=body).json()
+    drops = {word["text"]: word["score_drop"] for word in answer["ad"]["words"]}
+    assert max(drops, key=lambda word: drops[word]) == "ink"
+    assert drops["ink"] > answer["score"] / 2
+
+
 def test_the_default_models_delta_fits_the_repository() -> None:
     folder = ROOT / "model_export" / "default_model"
     assert sum(file.stat().st_size for file in folder.iterdir()) <= 2 * 1024 * 1024

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 FOUNDATION = {"service.domain", "service.errors"}
 MAY_IMPORT = {
     "service/batching": {*FOUNDATION, "service.clock", "service.batching"},
-    "service/scoring": {*FOUNDATION, "service.scoring"},
+    "service/scoring": {*FOUNDATION, "service.scoring", "service.pair_seen"},
     "service/caching": {"service.caching"},
     "service/text_tokens.py": {"service.caching"},
     "service/cache_metrics.py": {"service.caching"},
@@ -25,8 +25,11 @@ MAY_IMPORT = {
         "service.clock",
         "service.batching",
         "service.caching",
+        "service.pair_seen",
         "service.text_tokens",
     },
+    "service/pair_seen.py": set(),
+    "service/occlusion.py": {*FOUNDATION, "service.pair_seen"},
     "service/metrics.py": {
         *FOUNDATION,
         "service.batching",
@@ -49,6 +52,8 @@ MAY_IMPORT = {
         *FOUNDATION,
         "service.clock",
         "service.metrics",
+        "service.occlusion",
+        "service.pair_seen",
         "service.request_record",
         "service.scorer",
         "service.api",

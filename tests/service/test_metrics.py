@@ -83,6 +83,15 @@ def test_an_answered_request_is_counted_pair_by_pair() -> None:
     assert value(metrics, "adrel_deadline_slack_seconds_bucket", le="0.0") == 1
 
 
+def test_texts_that_were_made_up_tell_nothing_of_the_traffic() -> None:
+    metrics = made()
+    scores = [AdScore("a", 0.9, PairStatus.OK, truncated=True)]
+    metrics.request_scored(scores, StageTimes(0, 0, 0, 0), slack_s=1, probe=True)
+    assert value(metrics, "adrel_pairs_total", status="ok") == 1
+    assert value(metrics, "adrel_truncated_pairs_total") == 0
+    assert value(metrics, "adrel_score_count") == 0
+
+
 def test_a_refused_request_is_counted_as_shed() -> None:
     metrics = made()
     metrics.request_done(ROUTE, "queue_full", 0.001)

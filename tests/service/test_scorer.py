@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from service.caching.score_cache import ScoreCache
 from service.caching.token_cache import TokenCache
 from service.domain import Ad, PairStatus, ScoreQuery
 from service.errors import DeadlineExceeded, InferenceFailed, QueueFull
+from service.pair_seen import PairSeen, SideSeen
 from service.scorer import PAIRS_A_STEP, Scorer
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 from tests.fakes import FakeClock, FakeModel, FakePair, until
@@ -52,6 +54,9 @@ class FakeText:
 
     def to_margins(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         return logits[:, 0].astype(np.float64)
+
+    def see(self, query: str, ad_text: str) -> PairSeen:
+        return PairSeen((), SideSeen(query, (), len(query)), SideSeen(ad_text, (), len(ad_text)))
 
 
 class Bench:
@@ -458,3 +463,18 @@ async def test_what_a_large_request_computed_is_kept_in_steps_too(
     await cached.scorer.score(query(*texts, timeout_s=60))
     cached.scorer.prepare(query("another"), accepted_s=0)
     assert kept == [PAIRS_A_STEP, PAIRS_A_STEP, 2]
+
+
+async def test_pairs_that_were_made_up_are_looked_up_but_not_kept(cached: Bench) -> None:
+    await cached.scorer.score(query("70"))
+    probe = dataclasses.replace(query("70", "50"), probe=True)
+    for _ in range(2):
+        answer = await cached.scorer.score(probe)
+        assert [ad.status for ad in answer.scores] == [PairStatus.CACHED, PairStatus.OK]
+    assert (await cached.scorer.score(query("50"))).scores[0].status is PairStatus.OK
+
+
+async def test_a_pair_can_be_seen_without_being_scored(bench: Bench) -> None:
+    seen = await bench.scorer.see("q", Ad("a", text="70"))
+    assert (seen.query.text, seen.ad.text) == ("q", "70")
+    assert bench.model.batches == []

@@ -20,6 +20,14 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_default(
     assert settings.host == "127.0.0.1"
 
 
+def test_the_playground_is_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings([], {}).playground
+    assert load_settings(["--playground"], {}).playground
+    assert not load_settings(["--no-playground"], {}).playground
+    monkeypatch.setenv("ADREL_PLAYGROUND", "false")
+    assert not load_settings([], {}).playground
+
+
 def test_a_misspelt_variable_stops_the_start_with_a_suggestion() -> None:
     with pytest.raises(UnknownSetting, match="did you mean ADREL_MAX_BATCH_TOKENS"):
         load_settings([], {"ADREL_MAX_BATCH_TOKEN": "4096"})

@@ -47,6 +47,22 @@ async def test_texts_that_were_seen_before_are_not_tokenized_again() -> None:
     assert lengths.asked == [["a", "bb"], ["ccc"]]
 
 
+async def test_texts_that_will_not_come_again_are_not_kept() -> None:
+    lengths = Lengths()
+    tokens = TextTokens(lengths, TokenCache(2**20, 8))
+    for _ in range(2):
+        await tokens.of(["a"], never(), keep=False)
+        await asyncio.sleep(0)
+    assert lengths.asked == [["a"], ["a"]]
+
+
+async def test_other_work_on_texts_is_done_in_the_one_thread_of_the_long_ones() -> None:
+    tokens = TextTokens(Lengths(), TokenCache(0, 8))
+    threads = [await tokens.beside(threading.get_ident) for _ in range(2)]
+    assert len({*threads}) == 1
+    assert threads[0] != threading.get_ident()
+
+
 async def test_long_texts_are_tokenized_beside_the_event_loop_and_short_ones_on_it() -> None:
     lengths = Lengths()
     tokens = TextTokens(lengths, TokenCache(0, 8))

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from typing import cast
+
+import httpx
+import pytest
+
+from service.app import create_app
+from service.scoring.bundle import Bundle
+from service.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(("playground", "status"), [(True, 200), (False, 404)])
+async def test_the_page_is_there_unless_it_is_switched_off(playground: bool, status: int) -> None:
+    app = create_app(Settings(playground=playground), cast("Bundle", None))  # used when it starts
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://adrel") as client:
+        for path in ("/", "/playground/playground.js"):
+            assert (await client.get(path)).status_code == status
