@@ -49,6 +49,10 @@ all others theirs."""
 
 NO_ROWS = np.empty(0, np.intp)
 
+Urgency = tuple[float, float, float]
+
+NEVER: Urgency = (math.inf, math.inf, math.inf)
+
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
@@ -72,10 +76,12 @@ class BatchPlan:
     Attributes:
         batch: Run these together now. Empty only when all that waits is doomed.
         doomed: No batch can have them ready by their deadline.
+        urgency: Of the anchor, to be held against that of other plans; the smallest goes first.
     """
 
     batch: Rows
     doomed: Rows
+    urgency: Urgency = NEVER
 
 
 def fair_batch_pairs(n_waiting: int, idle_workers: int, max_pairs: int) -> int:
@@ -94,13 +100,25 @@ def fair_batch_pairs(n_waiting: int, idle_workers: int, max_pairs: int) -> int:
     return math.ceil(n_waiting / (rounds * idle_workers))
 
 
+def most_urgent(plans: Sequence[BatchPlan]) -> int:
+    """Which of several models' batches runs next, while one takes over from another.
+
+    Pairs of two models cannot share a batch, so each model's are planned by themselves. Between the
+    plans the same decides that chose the anchors: class, then slack where it is short, then turn.
+
+    Args:
+        plans: At least one.
+    """
+    return min(range(len(plans)), key=lambda number: plans[number].urgency)
+
+
 def plan_batch(
     waiting: WaitingPairs, limits: BatchLimits, cost: BatchCost, now_s: float
 ) -> BatchPlan:
     """Choose the next batch.
 
     Args:
-        waiting: All that wait. Each is at most `limits.max_padded_tokens` long.
+        waiting: All that wait for one model. Each is at most `limits.max_padded_tokens` long.
         limits: Ceilings of the batch.
         cost: Predicts how long a batch takes.
         now_s: Monotonic seconds, of the same clock as the deadlines.
@@ -122,18 +140,25 @@ def plan_batch(
     first = priority.min()
     if priority.max() > first:
         rows = rows[priority == first]  # the class whose turn it is
-    if len(rows) == 1:
-        return BatchPlan(rows, doomed)
     waiting = waiting.rows(rows)
-    urgency = _urgency(waiting, now_s + CRITICAL_BATCHES * cost.batch_s(limits.max_pairs, longest))
+    critical_s = now_s + CRITICAL_BATCHES * cost.batch_s(limits.max_pairs, longest)
+    urgency = _urgency(waiting, critical_s)
     anchor = int(urgency.argmin())
+    start_s = float(waiting.latest_start_s[anchor])
+    anchor_urgency = (
+        float(first),
+        start_s if start_s < critical_s else math.inf,
+        float(waiting.turn[anchor]),
+    )
+    if len(rows) == 1:
+        return BatchPlan(rows, doomed, anchor_urgency)
     near = _neighbours(waiting.length_tokens, urgency, anchor, 2 * limits.max_pairs)
     left_s = waiting.deadline_s[near] - now_s
     place = near.tolist().index(anchor)
     begin, end = _cheapest(
         waiting.length_tokens[near].tolist(), left_s.tolist(), place, limits, cost
     )
-    return BatchPlan(rows[near[begin:end]], doomed)
+    return BatchPlan(rows[near[begin:end]], doomed, anchor_urgency)
 
 
 def _urgency(waiting: WaitingPairs, critical_before_s: float) -> Floats:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.batching.batcher import BatchDone, Batcher
-from service.batching.cost_model import BatchCost, CostModel
+from service.batching.batch import BatchDone
+from service.batching.batcher import Batcher
+from service.batching.cost_model import BatchCost
 from service.batching.planner import BatchLimits
 from service.caching.score_cache import ScoreCache
 from service.caching.token_cache import TokenCache
@@ -18,7 +19,7 @@ from service.domain import Ad, PairStatus, ScoreQuery
 from service.errors import DeadlineExceeded, InferenceFailed, QueueFull
 from service.scorer import PAIRS_A_STEP, Scorer
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
-from tests.fakes import FakeClock, FakeModel, FakePair, until
+from tests.fakes import FakeClock, FakeModel, FakePair, generation, until
 
 pytestmark = pytest.mark.anyio
 
@@ -59,20 +60,20 @@ class Bench:
         self.clock, self.model = FakeClock(), FakeModel()
         self.done: list[BatchDone] = []
         self.batcher: Batcher[FakePair] = Batcher(
-            self.model,
             BatchLimits(max_pairs=2, max_padded_tokens=10**6, max_padding_ratio=0.9),
             workers=1,
             max_queue_s=0.1,
-            cost_model=CostModel(BatchCost(1e-3, 1e-9, 1e-9)),
             clock=self.clock,
             on_batch=self.done.append,
         )
         self.text = FakeText()
+        self.scores = ScoreCache(cache_bytes, 1, "v1")
         self.scorer: Scorer[FakePair] = Scorer(
             self.text,
+            generation(self.model, BatchCost(1e-3, 1e-9, 1e-9)),
             self.batcher,
             self.clock,
-            ScoreCache(cache_bytes, 1, "v1"),
+            self.scores,
             TextTokens(self.text.tokenize, TokenCache(0, 8)),
             answer_margin_s=0.01,
         )
@@ -310,7 +311,7 @@ async def test_identical_pairs_in_flight_run_once(cache_bytes: int) -> None:
     assert [ad.score for ad in (await first).scores] == [0.05, 0.06, 0.05]
     assert [ad.score for ad in (await second).scores] == [0.06, 0.07, 0.05]
     assert sorted(pair.logit for batch in bench.model.batches for pair in batch) == [5, 6, 7]
-    assert bench.scorer.joined_pairs == 3
+    assert bench.scores.store.counts.joined == 3
     assert bench.scorer._in_flight == {}
     await bench.batcher.drain(timeout_s=30)
 
@@ -324,7 +325,7 @@ async def test_a_caller_that_leaves_does_not_take_away_a_pair_that_another_waits
     leaves = asyncio.ensure_future(bench.scorer.score(query("8", "9")))
     await until(lambda: bench.batcher.queued_pairs == 2)
     stays = asyncio.ensure_future(bench.scorer.score(query("9")))
-    await until(lambda: bench.scorer.joined_pairs == 1)
+    await until(lambda: bench.scores.store.counts.joined == 1)
     leaves.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaves
@@ -458,3 +459,28 @@ async def test_what_a_large_request_computed_is_kept_in_steps_too(
     await cached.scorer.score(query(*texts, timeout_s=60))
     cached.scorer.prepare(query("another"), accepted_s=0)
     assert kept == [PAIRS_A_STEP, PAIRS_A_STEP, 2]
+async def test_a_request_is_finished_by_the_model_it_began_with_while_another_takes_over(
+    cached: Bench,
+) -> None:
+    await cached.scorer.score(query("3"))
+    cached.model.hold()
+    began = asyncio.ensure_future(cached.scorer.score(query("1", "2", "3")))
+    await until(lambda: cached.batcher.running_batches == 1)
+    model, text = FakeModel(), FakeText()
+    scores = ScoreCache(2**20, 1, "v2", before=cached.scores)
+    other: Scorer[FakePair] = Scorer(
+        text,
+        generation(model, BatchCost(1e-3, 1e-9, 1e-9)),
+        cached.batcher,
+        cached.clock,
+        scores,
+        TextTokens(text.tokenize, TokenCache(0, 8)),
+        answer_margin_s=0.01,
+    )
+    begins = asyncio.ensure_future(other.score(query("1", "2", "3")))
+    await until(lambda: cached.batcher.queued_pairs == 3)  # none is joined, none is cached
+    cached.model.release()
+    assert {ad.status for ad in (await begins).scores} == {PairStatus.OK}
+    assert [ad.score for ad in (await began).scores] == [0.01, 0.02, 0.03]
+    assert sorted(pair.logit for batch in model.batches for pair in batch) == [1, 2, 3]
+    assert sorted(pair.logit for batch in cached.model.batches for pair in batch) == [1, 2, 3]
