@@ -29,7 +29,7 @@ def test_every_error_stands_in_the_readme_with_its_status() -> None:
 
 def test_every_metric_stands_in_the_readme() -> None:
     registry = CollectorRegistry()
-    Metrics(registry, [], []).watch_caches(FixedCache(0, 1), FixedCache(0, 1), joined=int)
+    Metrics(registry, [], []).watch_caches(FixedCache(0, 1), FixedCache(0, 1))
     names = [family.name for family in registry.collect() if family.name.startswith("adrel_")]
     assert len(names) > 10
     assert [name for name in names if name not in README] == []

@@ -459,6 +459,8 @@ async def test_what_a_large_request_computed_is_kept_in_steps_too(
     await cached.scorer.score(query(*texts, timeout_s=60))
     cached.scorer.prepare(query("another"), accepted_s=0)
     assert kept == [PAIRS_A_STEP, PAIRS_A_STEP, 2]
+
+
 async def test_a_request_is_finished_by_the_model_it_began_with_while_another_takes_over(
     cached: Bench,
 ) -> None:

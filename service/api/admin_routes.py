@@ -1,0 +1,34 @@
+"""What only operators may ask for.
+
+Not part of the public application: to be mounted on a listener that callers cannot reach.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from service.api.error_handlers import documented_errors
+from service.api.json_response import json_response
+from service.api.models_route import report_out, tenure_out
+from service.api.state import state_of
+
+RELOAD_ROUTE = "/admin/reload"
+
+router = APIRouter(tags=["administration"])
+
+
+@router.post(
+    RELOAD_ROUTE,
+    response_class=Response,
+    responses={status: documented_errors()[status] for status in (409, 422, 500, 503)},
+)
+async def reload(request: Request) -> Response:
+    """Serve what the bundle's folder holds now; answered when the old model has ended.
+
+    200 with `result` `changed`, or `unchanged` where the folder holds the model that serves. 422
+    where its content cannot be served, with the reason: the model of before serves on. 409 where
+    another reload is under way. A body is not read: which folder it is, the configuration says.
+    """
+    reloads = state_of(request).ready_reloads()
+    report = await reloads.reload()
+    return json_response({**report_out(report), "serving": tenure_out(reloads.history().serving)})
