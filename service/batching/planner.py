@@ -140,25 +140,19 @@ def plan_batch(
     first = priority.min()
     if priority.max() > first:
         rows = rows[priority == first]  # the class whose turn it is
-    waiting = waiting.rows(rows)
     critical_s = now_s + CRITICAL_BATCHES * cost.batch_s(limits.max_pairs, longest)
+    if len(rows) == 1:
+        return BatchPlan(rows, doomed, _urgency_of(waiting, int(rows[0]), critical_s))
+    waiting = waiting.rows(rows)
     urgency = _urgency(waiting, critical_s)
     anchor = int(urgency.argmin())
-    start_s = float(waiting.latest_start_s[anchor])
-    anchor_urgency = (
-        float(first),
-        start_s if start_s < critical_s else math.inf,
-        float(waiting.turn[anchor]),
-    )
-    if len(rows) == 1:
-        return BatchPlan(rows, doomed, anchor_urgency)
     near = _neighbours(waiting.length_tokens, urgency, anchor, 2 * limits.max_pairs)
     left_s = waiting.deadline_s[near] - now_s
     place = near.tolist().index(anchor)
     begin, end = _cheapest(
         waiting.length_tokens[near].tolist(), left_s.tolist(), place, limits, cost
     )
-    return BatchPlan(rows[near[begin:end]], doomed, anchor_urgency)
+    return BatchPlan(rows[near[begin:end]], doomed, _urgency_of(waiting, anchor, critical_s))
 
 
 def _urgency(waiting: WaitingPairs, critical_before_s: float) -> Floats:
@@ -168,6 +162,13 @@ def _urgency(waiting: WaitingPairs, critical_before_s: float) -> Floats:
         return by_turn
     critical = waiting.latest_start_s < critical_before_s
     return np.asarray(np.where(critical, _scaled(waiting.latest_start_s), 1.0 + by_turn))
+
+
+def _urgency_of(waiting: WaitingPairs, row: int, critical_before_s: float) -> Urgency:
+    """One pair's, such that it can be held against that of a pair in another table."""
+    start_s = float(waiting.latest_start_s[row])
+    start_s = start_s if start_s < critical_before_s else math.inf
+    return float(waiting.priority[row]), start_s, float(waiting.turn[row])
 
 
 def _scaled(instants_s: Floats) -> Floats:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import logging
 import threading
@@ -192,6 +193,21 @@ async def test_the_old_models_last_pairs_are_waited_for_and_then_it_is_gone(
         assert request.statuses == [PairStatus.OK]
     del model, request
     await until(lambda: bench.first() is None)
+
+
+async def test_a_request_that_has_ended_in_a_cycle_does_not_keep_the_old_model(
+    bench: Bench, other: Path
+) -> None:
+    knot: list[object] = [bench.first()]
+    knot.append(knot)
+    del knot
+    link(other, bench.source.path)
+    gc.disable()  # none but that of the reload
+    try:
+        await bench.life.reload()
+        await until(lambda: bench.first() is None)
+    finally:
+        gc.enable()
 
 
 async def test_signals_during_a_reload_make_one_more_after_it(bench: Bench) -> None:
