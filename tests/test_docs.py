@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from service.api.error_handlers import STATUS_OF
+from service.api.error_handlers import ADMIN_STATUS_OF, STATUS_OF
 from service.caching.fixed_cache import FixedCache
 from service.metrics import Metrics
 from service.settings import Settings
@@ -23,7 +23,7 @@ def test_every_setting_stands_in_the_readme_with_its_default(name: str) -> None:
 
 
 def test_every_error_stands_in_the_readme_with_its_status() -> None:
-    for error, status in STATUS_OF.items():
+    for error, status in {**STATUS_OF, **ADMIN_STATUS_OF}.items():
         assert f"| `{error.code}` | {status} |" in README
 
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
 from service.api.models_route import report_out, tenure_out
+from service.api.schemas import ErrorResponse
 from service.api.state import state_of
 
 RELOAD_ROUTE = "/admin/reload"
@@ -20,7 +21,11 @@ router = APIRouter(tags=["administration"])
 @router.post(
     RELOAD_ROUTE,
     response_class=Response,
-    responses={status: documented_errors()[status] for status in (409, 422, 500, 503)},
+    responses={
+        409: {"model": ErrorResponse, "description": "Another reload is under way."},
+        422: {"model": ErrorResponse, "description": "What the folder holds cannot be served."},
+        503: documented_errors()[503],
+    },
 )
 async def reload(request: Request) -> Response:
     """Serve what the bundle's folder holds now; answered when the old model has ended.

@@ -25,7 +25,6 @@ from service.errors import (
     NotReady,
     Overloaded,
     QueueFull,
-    ReloadError,
     ReloadRunning,
     RequestTimeout,
     ServiceError,
@@ -51,17 +50,18 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
     NotReady: 503,
     DeadlineExceeded: 504,
     InferenceFailed: 500,
-    ReloadRunning: 409,
-    BundleRefused: 422,
     ServiceError: 500,
 }
+
+
+ADMIN_STATUS_OF: Mapping[type[ServiceError], int] = {ReloadRunning: 409, BundleRefused: 422}
+"""Of what only operators' routes answer: never the outcome of a request for scores."""
 
 
 def error_codes() -> Iterator[str]:
     """Every code that the label `outcome` can have."""
     for error in STATUS_OF:
-        if not issubclass(error, ReloadError):  # no counted route gives these
-            yield error.code
+        yield error.code
 
 
 def documented_errors(*errors: type[ServiceError]) -> Responses:
@@ -102,7 +102,7 @@ def error_response(
 
 def service_error_response(request: Request, error: ServiceError) -> Response:
     """What a caller gets for one of our errors."""
-    status = STATUS_OF[type(error)]
+    status = {**STATUS_OF, **ADMIN_STATUS_OF}[type(error)]
     return json_response(error_body(error), status, error_headers(request, error))
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from service import errors
-from service.api.error_handlers import STATUS_OF, documented_errors, error_codes
+from service.api.error_handlers import ADMIN_STATUS_OF, STATUS_OF, documented_errors, error_codes
 
 
 def all_service_errors() -> set[type[errors.ServiceError]]:
@@ -15,16 +15,14 @@ def all_service_errors() -> set[type[errors.ServiceError]]:
 
 
 def test_every_error_has_a_status_and_a_code_of_its_own() -> None:
-    assert set(STATUS_OF) == all_service_errors()
-    codes = [error.code for error in STATUS_OF]
+    assert {*STATUS_OF, *ADMIN_STATUS_OF} == all_service_errors()
+    codes = [error.code for error in (*STATUS_OF, *ADMIN_STATUS_OF)]
     assert len(codes) == len(set(codes))
 
 
-def test_what_no_counted_route_answers_is_no_outcome() -> None:
-    assert {error.code for error in STATUS_OF} - {*error_codes()} == {
-        errors.BundleRefused.code,
-        errors.ReloadRunning.code,
-    }
+def test_what_only_operators_are_answered_is_no_outcome_of_a_request_for_scores() -> None:
+    assert {*ADMIN_STATUS_OF} == {*errors.ReloadError.__subclasses__()}
+    assert not {error.code for error in ADMIN_STATUS_OF} & {*error_codes()}
 
 
 def test_the_documented_statuses_are_those_that_are_sent() -> None:
