@@ -168,8 +168,14 @@ class PairJob(Generic[E]):
             if request.started_s is None:
                 request.started_s = started_s
             request.settle(index, status, logits)
+        self._let_go()
 
     def cut_off(self) -> None:
         """The service stops: whoever waits for this pair gets what is there."""
         for request, _ in self._subscribers:
             request.cut_off()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Break the cycle with its requests, so that an ended one keeps no model from leaving."""
+        self._subscribers, self.claims = [], []

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -486,3 +488,25 @@ async def test_a_request_is_finished_by_the_model_it_began_with_while_another_ta
     assert [ad.score for ad in (await began).scores] == [0.01, 0.02, 0.03]
     assert sorted(pair.logit for batch in model.batches for pair in batch) == [1, 2, 3]
     assert sorted(pair.logit for batch in cached.model.batches for pair in batch) == [1, 2, 3]
+
+
+async def test_an_ended_request_leaves_nothing_that_keeps_its_model(cached: Bench) -> None:
+    text, ran = FakeText(), generation(FakeModel(), BatchCost(1e-3, 1e-9, 1e-9))
+    scorer: Scorer[FakePair] = Scorer(
+        text,
+        ran,
+        cached.batcher,
+        cached.clock,
+        ScoreCache(0, 1, "v2"),
+        TextTokens(text.tokenize, TokenCache(0, 8)),
+        answer_margin_s=0.01,
+    )
+    gc.disable()  # reference counts alone
+    try:
+        await scorer.score(query("1", "2", "1", "3"))
+        left = weakref.ref(ran)
+        del scorer, ran
+        cached.clock.timers.clear()  # the fake keeps what was cancelled
+        await until(lambda: left() is None)
+    finally:
+        gc.enable()
