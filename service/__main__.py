@@ -12,6 +12,7 @@ from typing import Literal
 import uvicorn
 from starlette.types import ASGIApp
 
+from service.api import admin_routes, models_route
 from service.api.admin import create_admin_app
 from service.api.body import mark_late
 from service.api.doors import admin_door, public_door
@@ -75,8 +76,9 @@ def _serve(settings: Settings) -> None:
     )
     admin = None
     if admin_listener is not None:
+        admin_app = create_admin_app(state, [models_route.router, admin_routes.router])
         admin_config = _server_config(
-            admin_door(create_admin_app(state), keys),
+            admin_door(admin_app, keys),
             state,
             max_connections=ADMIN_CONNECTIONS,
             timeout_graceful_shutdown=LAST_ANSWERS_S,

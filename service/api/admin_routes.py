@@ -1,32 +1,19 @@
-"""What only operators may ask for.
-
-Not part of the public application: to be mounted on a listener that callers cannot reach.
-"""
+"""What only operators may ask for: on the admin port, never on the callers'."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
 from service.api.models_route import report_out, tenure_out
-from service.api.schemas import ErrorResponse
 from service.api.state import state_of
 
 RELOAD_ROUTE = "/admin/reload"
 
-router = APIRouter(tags=["administration"])
+router = APIRouter()
 
 
-@router.post(
-    RELOAD_ROUTE,
-    response_class=Response,
-    responses={
-        409: {"model": ErrorResponse, "description": "Another reload is under way."},
-        422: {"model": ErrorResponse, "description": "What the folder holds cannot be served."},
-        503: documented_errors()[503],
-    },
-)
+@router.post(RELOAD_ROUTE)
 async def reload(request: Request) -> Response:
     """Serve what the bundle's folder holds now; answered when the old model has ended.
 

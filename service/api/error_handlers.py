@@ -53,7 +53,6 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
     ServiceError: 500,
 }
 
-
 ADMIN_STATUS_OF: Mapping[type[ServiceError], int] = {ReloadRunning: 409, BundleRefused: 422}
 """Of what only operators' routes answer: never the outcome of a request for scores."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +23,10 @@ from service.scoring.bundle import open_bundle
 from tests.bundle_variants import damage, link
 from tests.conftest import export_tiny
 from tests.end_to_end.running_service import RunningService, running
+from tests.end_to_end.test_admin_port import admin_url
 from tests.tiny_models import WORDS, write_bert
 
+DEADLINE_S = 60
 N_CALLERS = 4
 QUERIES = ("red shoe", "cheap bag")
 TEXTS = [" ".join(random.Random(n).choices(WORDS, k=1 + n % 9)) for n in range(40)]  # noqa: S311  # a fixed sequence is wanted
@@ -135,12 +138,21 @@ def test_no_request_fails_and_none_is_answered_by_two_models_while_models_change
     assert versions == expected.keys()
 
 
-def test_what_other_protocols_tell_of_the_model_follows_the_change(
+def test_all_that_is_told_of_the_model_follows_the_change(
     tiny_bundle_int8: Path, two_logits: Path, tmp_path: Path
 ) -> None:
     with serving(tiny_bundle_int8, tmp_path) as service:
+        service.score({"query": "red", "ads": [{"id": "1", "text": "shoe"}]})
+        assert service.metric("adrel_score_drift_scores") > 0
+        began_s = service.metric("adrel_model_loaded_timestamp_seconds")
         link(two_logits, tmp_path / "live")
         new = reload(service, "changed")["serving"]
+        assert service.metric("adrel_score_drift_scores") == 0
+        assert service.metric("adrel_model_loaded_timestamp_seconds") > began_s
+        exposed = service.client.get("/metrics").text.splitlines()
+        (told,) = [line for line in exposed if line.startswith("adrel_model_info{")]
+        assert f'version="{new["version"]}"' in told
+        assert service.client.get("/v1/models").json()["data"][0]["id"] == new["name"]
         info = service.client.get("/info").json()
         assert (info["model_id"], info["model_sha"]) == (new["name"], new["version"])
         assert info["model_dtype"] == "float32"
@@ -185,3 +197,35 @@ def test_the_same_version_changes_nothing(tiny_bundle_int8: Path, tmp_path: Path
     with serving(tiny_bundle_int8, tmp_path) as service:
         history = reload(service, "unchanged")
         assert history["previous"] is None
+
+
+def test_operators_reload_on_the_admin_port_and_hear_how_it_ended(
+    tiny_bundle_int8: Path, tiny_bundle_fp32: Path, tmp_path: Path
+) -> None:
+    held = Path(shutil.copytree(tiny_bundle_fp32, tmp_path / "held"))
+    with (
+        serving(tiny_bundle_int8, tmp_path, "--admin-port", "0") as service,
+        httpx.Client(base_url=admin_url(service), timeout=DEADLINE_S) as admin,
+        ThreadPoolExecutor(2) as executor,
+    ):
+        link(held, tmp_path / "live")
+        os.truncate(held / "model.onnx", 2**40)  # mostly a hole; to hash it takes many minutes
+        asked = {executor.submit(admin.post, "/admin/reload") for _ in range(2)}
+        done, waiting = wait(asked, DEADLINE_S, return_when=FIRST_COMPLETED)
+        os.truncate(held / "model.onnx", 0)
+        (second,), (first,) = done, waiting
+        assert second.result().status_code == 409
+        assert second.result().json()["error"]["code"] == "reload_running"
+        assert first.result().status_code == 422
+        error = first.result().json()["error"]
+        assert error["code"] == "bundle_refused"
+        assert "model.onnx has sha256" in error["message"]
+        before = service.client.get("/v1/models").json()
+        assert (before["previous"], before["last_reload"]["result"]) == (None, "failed")
+        link(tiny_bundle_fp32, tmp_path / "live")
+        changed = admin.post("/admin/reload").json()
+        after = admin.get("/v1/models").json()
+        assert changed == {**after["last_reload"], "serving": after["serving"]}
+        assert after["previous"]["version"] == before["serving"]["version"]
+        body = {"query": "red", "ads": [{"id": "1", "text": "shoe"}]}
+        assert service.score(body).json()["model"]["version"] == after["serving"]["version"]

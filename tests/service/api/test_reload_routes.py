@@ -115,6 +115,12 @@ async def test_the_history_tells_of_both_models_and_the_last_reload(bench: Bench
     assert answer["last_reload"]["result"] == "changed"
 
 
+async def test_clients_of_openai_and_vllm_find_the_model_that_serves(bench: Bench) -> None:
+    answer = (await bench.client.get("/v1/models")).json()
+    assert answer["object"] == "list"
+    assert answer["data"] == [{"id": "m", "object": "model", "created": 1, "owned_by": "adrel"}]
+
+
 async def test_before_the_first_reload_there_is_nothing_to_tell_of(bench: Bench) -> None:
     bench.history = ModelHistory(SECOND)
     answer: dict[str, Any] = (await bench.client.get("/v1/models")).json()
