@@ -12,12 +12,13 @@ from typing import Literal
 import uvicorn
 from starlette.types import ASGIApp
 
+from service.api import admin_routes, models_route
 from service.api.admin import create_admin_app
 from service.api.body import mark_late
 from service.api.doors import admin_door, public_door
 from service.api.keys import load_keys
 from service.api.state import ServiceState
-from service.app import create_app, load_bundle
+from service.app import create_app, load_model
 from service.connections import ConnectionLimits, guarded
 from service.errors import StartupError
 from service.log import configure_logging
@@ -45,6 +46,8 @@ def main() -> int:
     # the first one where the service is still loading.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
+    if hasattr(signal, "SIGHUP"):  # it means a reload, and what is loading now is new enough
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         settings = load_settings(sys.argv[1:], os.environ)
         configure_logging(settings.log_level)
@@ -62,7 +65,7 @@ def _serve(settings: Settings) -> None:
         admin_listener = bind(settings.admin_host, settings.admin_port)
     listed = settings.api_keys.get_secret_value() if settings.api_keys is not None else None
     keys = load_keys(listed, settings.api_keys_file)
-    app = create_app(settings, load_bundle(settings), keys)
+    app = create_app(settings, load_model(settings), keys)
     state: ServiceState = app.state.service
     config = _server_config(
         public_door(app, keys),
@@ -73,16 +76,17 @@ def _serve(settings: Settings) -> None:
     )
     admin = None
     if admin_listener is not None:
+        admin_app = create_admin_app(state, [models_route.router, admin_routes.router])
         admin_config = _server_config(
-            admin_door(create_admin_app(state), keys),
+            admin_door(admin_app, keys),
             state,
             max_connections=ADMIN_CONNECTIONS,
             timeout_graceful_shutdown=LAST_ANSWERS_S,
             lifespan="off",
         )
         admin = (AdminServer(admin_config), admin_listener)
-    # Looked up when the signal comes: the application sets it when it has started.
-    server = Server(config, lambda: state.drain(), admin)  # noqa: PLW0108
+    # Looked up when the signals come: the application sets them when it has started.
+    server = Server(config, lambda: state.drain(), lambda: state.on_hangup(), admin)  # noqa: PLW0108
     state.metrics.watch_connections(lambda: len(server.server_state.connections))
     try:
         server.run(sockets=[listener])

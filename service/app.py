@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from service.api import (
     error_handlers,
     explain_route,
+    models_route,
     openapi,
     playground_route,
     probes,
@@ -29,21 +30,19 @@ from service.api.compatible.release import release
 from service.api.keys import ApiKeys
 from service.api.recording import once_answered
 from service.api.request_log import RequestLog
-from service.api.state import RequestLimits, ServiceState
+from service.api.state import Reloads, RequestLimits, ServiceState, Serving
 from service.api.tracing import start_tracing
 from service.batching.batcher import Batcher
-from service.batching.cost_model import CostModel
 from service.batching.planner import BatchLimits
-from service.caching.score_cache import ScoreCache
-from service.caching.token_cache import TokenCache
 from service.clock import LoopClock
-from service.cost_warm_up import learn_costs
 from service.cpu import give_way, usable_cores
-from service.errors import InvalidSetting
+from service.heap import freeze_heap
 from service.loop_lag import LoopLagProbe
 from service.metrics import Metrics
+from service.model_life.loaded_model import LoadedModel, ModelSource
+from service.model_life.model_life import ModelLife
+from service.model_life.reload_on_signal import ReloadOnSignal
 from service.scorer import Scorer
-from service.scoring.bundle import Bundle, open_bundle, self_test
 from service.scoring.encoding import EncodedPair
 from service.served_model import ServedModel
 from service.settings import Settings
@@ -51,28 +50,25 @@ from service.text_tokens import TextTokens
 
 logger = logging.getLogger(__name__)
 
-TOKEN_CACHE_SHARE = 0.25  # of the memory for caches; the rest keeps scores
-
 GPU_BATCHES_IN_FLIGHT = 2  # one computes while the next is fed
 
 
-def load_bundle(settings: Settings) -> Bundle:
-    """The bundle that the settings name: opened, checked against them, and self-tested.
+def load_model(settings: Settings) -> LoadedModel:
+    """The model that the settings name: opened, checked against them, and self-tested.
 
     Raises:
         StartupError: It cannot be served here; the message says why.
     """
-    bundle = open_bundle(settings.bundle, settings.provider)
-    longest = bundle.manifest.inputs.max_length_tokens
-    most = batch_limits(settings).max_padded_tokens
-    if most < longest:
-        # The planner relies on this: a longer pair could never leave the queue.
-        raise InvalidSetting(
-            f"max_batch_tokens is {most}, under the model's longest pair of {longest} tokens"
-        )
-    worst = self_test(bundle)
-    logger.info("golden pairs agree with the export", extra={"worst_logit_difference": worst})
-    return bundle
+    model = model_source(settings).load()
+    assert model is not None  # noqa: S101  # there is none before it that it could equal
+    return model
+
+
+def model_source(settings: Settings) -> ModelSource:
+    """Where models come from, now and at every reload."""
+    return ModelSource(
+        settings.bundle, settings.provider, batch_limits(settings), settings.cache_bytes
+    )
 
 
 def batch_limits(settings: Settings) -> BatchLimits:
@@ -92,12 +88,12 @@ def worker_count(settings: Settings) -> int:
     return usable_cores() if settings.provider == "cpu" else GPU_BATCHES_IN_FLIGHT
 
 
-def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) -> FastAPI:
+def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = None) -> FastAPI:
     """The application around a model that has passed its self-test.
 
     Args:
         settings: Effective settings.
-        bundle: What `load_bundle` gave for them.
+        model: What `load_model` gave for them; the first to serve.
         keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
@@ -113,10 +109,12 @@ def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) 
     state = ServiceState(metrics, limits)
     metrics.process.release_runs(release())
     metrics.process.watch_ready(lambda: state.why_not_ready() is None)
+    first = [model]  # handed on: held here, it would outlive the models after it
+    del model
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _lifespan(settings, state, bundle), _up_to_date(keys):
+        async with _lifespan(settings, state, first), _up_to_date(keys):
             yield
 
     app = FastAPI(
@@ -132,6 +130,7 @@ def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) 
     if settings.playground:
         app.include_router(playground_route.router)
     app.include_router(probes.router)
+    app.include_router(models_route.router)
     if settings.admin_port is None:
         app.include_router(probes.metrics_router)
     for router in compatible.ROUTERS:
@@ -142,65 +141,80 @@ def create_app(settings: Settings, bundle: Bundle, keys: ApiKeys | None = None) 
 
 
 @asynccontextmanager
-async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> AsyncIterator[None]:
-    identity, workers = bundle.manifest.model, worker_count(settings)
-    state.metrics.model_serves(
-        name=identity.name,
-        version=identity.version,
-        precision=bundle.manifest.precision.weights,
-        provider=settings.provider,
-        workers=workers,
-    )
-    clock, limits = LoopClock(), batch_limits(settings)
-    cost_model = CostModel()
-    learn_costs(cost_model, bundle, limits)
+async def _lifespan(
+    settings: Settings, state: ServiceState, first: list[LoadedModel]
+) -> AsyncIterator[None]:
+    clock, limits, workers = LoopClock(), batch_limits(settings), worker_count(settings)
+    source = model_source(settings)
+    on_thread_start = give_way if settings.inference_gives_way else lambda: None
     batcher: Batcher[EncodedPair] = Batcher(
-        bundle.model,
         limits,
         workers=workers,
         max_queue_s=settings.max_queue_ms / 1000,
-        cost_model=cost_model,
         clock=clock,
         on_batch=state.metrics.batch_done,
-        on_worker_start=give_way if settings.inference_gives_way else lambda: None,
+        on_worker_start=on_thread_start,
     )
-    token_bytes = int(settings.cache_bytes * TOKEN_CACHE_SHARE)
-    tokens = TokenCache(token_bytes, bundle.manifest.inputs.max_length_tokens)
-    scores = ScoreCache(settings.cache_bytes - token_bytes, bundle.n_logits, identity.version)
-    scorer = Scorer(
-        bundle,
-        batcher,
-        clock,
-        scores,
-        TextTokens(bundle.encoder.tokenize, tokens),
-        answer_margin_s=settings.answer_margin_ms / 1000,
-    )
-    state.metrics.watch_queue(
-        lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
-    )
-    state.metrics.watch_caches(scores.store, tokens.store, lambda: scorer.joined_pairs)
-    state.metrics.watch_score_drift(bundle.manifest.score_histogram, clock.now_s)
-    loop_lag = LoopLagProbe(clock, state.metrics.process.loop_lagged)
-    # What lives now lives for good: without this each full collection walks all of it, and
-    # an auction waits.
-    gc.collect()
-    gc.freeze()
-    facts = bundle.manifest.model_dump(mode="json")
-    state.clock = clock
-    state.model = {
-        **facts,
+    service_facts = {
         "provider": settings.provider,
         "workers": workers,
         "max_batch_pairs": limits.max_pairs,
         "max_batch_tokens": limits.max_padded_tokens,
     }
-    state.scorer = scorer
+
+    def load(before: LoadedModel) -> LoadedModel | None:
+        """In a thread of its own."""
+        on_thread_start()
+        return source.load(before)
+
+    def serve(model: LoadedModel, since_s: float) -> None:
+        """Requests begin with this model from now on."""
+        scorer = Scorer(
+            model.bundle,
+            model.generation,
+            batcher,
+            clock,
+            model.scores,
+            TextTokens(model.bundle.encoder.tokenize, model.tokens),
+            answer_margin_s=settings.answer_margin_ms / 1000,
+        )
+        facts = model.bundle.manifest.model_dump(mode="json")
+        state.serving = Serving(scorer, {**facts, **service_facts})
+        state.metrics.model_serves(
+            name=model.bundle.manifest.model.name,
+            version=model.bundle.manifest.model.version,
+            precision=model.bundle.manifest.precision.weights,
+            provider=settings.provider,
+            since_s=since_s,
+        )
+        state.metrics.watch_caches(model.scores.store, model.tokens.store)
+        state.metrics.watch_score_drift(model.bundle.manifest.score_histogram, clock.now_s)
+
+    state.metrics.workers_are(workers)
+    state.metrics.watch_queue(
+        lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
+    )
+    state.clock = clock
     state.running_batches = lambda: batcher.running_batches
+    life = ModelLife(
+        first.pop(),
+        load,
+        serve,
+        batcher,
+        clock,
+        on_reload=state.metrics.reload_ended,
+        finish_timeout_s=settings.drain_timeout_s,
+    )
+    signalled = ReloadOnSignal(life.reload_in_turn)
+    state.reloads = Reloads(life.reload, lambda: life.history)
+    state.on_hangup = signalled.ask
+    loop_lag = LoopLagProbe(clock, state.metrics.process.loop_lagged)
     request_log = RequestLog(clock, every_request=settings.log_requests)
     state.request_listeners = (request_log,)
     tracing = start_tracing(os.environ, release(), clock.now_s)
     if tracing is not None:  # first, since it names the trace for the log
         state.request_listeners = (once_answered(tracing, request_log),)
+    freeze_heap()
 
     async def drain() -> None:
         """Called by the server when a stop signal comes, while connections are still open."""
@@ -210,12 +224,14 @@ async def _lifespan(settings: Settings, state: ServiceState, bundle: Bundle) -> 
             logger.warning("drain ran out of time", extra={"cut_pairs": cut_pairs})
 
     state.drain = drain
+    serving = life.history.serving
     logger.info(
-        "ready",
-        extra={"model": identity.name, "version": identity.version, "workers": workers},
+        "ready", extra={"model": serving.name, "version": serving.version, "workers": workers}
     )
+    watching = asyncio.create_task(signalled.run())
     loop_lag.start()
     yield
+    watching.cancel()
     loop_lag.stop()
     if tracing is not None:
         await tracing.stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -13,16 +13,14 @@ from service.caching.fixed_cache import FixedCache
 class CacheCollector(Collector):
     """Series of the score cache, and of the token cache beside it."""
 
-    def __init__(self, scores: FixedCache, tokens: FixedCache, joined: Callable[[], int]) -> None:
+    def __init__(self, scores: FixedCache, tokens: FixedCache) -> None:
         """Watch.
 
         Args:
             scores: Of pairs.
             tokens: Of texts.
-            joined: Pairs so far that were in flight for somebody else already.
         """
         self._caches = {"scores": scores, "tokens": tokens}
-        self._joined = joined
 
     def collect(self) -> Iterator[Metric]:
         """The families as they stand."""
@@ -31,10 +29,10 @@ class CacheCollector(Collector):
             "Pairs asked for: hit, miss, or joined to the same pair already in flight.",
             labels=("result",),
         )
-        counts, joined = self._caches["scores"].counts, self._joined()
+        counts = self._caches["scores"].counts
         requests.add_metric(("hit",), counts.hits)
-        requests.add_metric(("miss",), counts.misses - joined)
-        requests.add_metric(("joined",), joined)
+        requests.add_metric(("miss",), counts.misses - counts.joined)
+        requests.add_metric(("joined",), counts.joined)
         yield requests
         texts = CounterMetricFamily(
             "adrel_token_cache_requests", "Texts looked up: hit or miss.", labels=("result",)

@@ -39,6 +39,19 @@ class PairStatus(enum.StrEnum):
     FAILED = "failed"
 
 
+class ReloadResult(enum.StrEnum):
+    """How a reload of the bundle ended.
+
+    `CHANGED`: another model serves. `UNCHANGED`: the folder holds the model that serves already.
+    `FAILED`: what it holds cannot be served. `REFUSED`: another reload was under way.
+    """
+
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreQuery:
     """One request in the product's own terms, already validated.

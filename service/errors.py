@@ -13,7 +13,10 @@
     |   `- DeadlineUnreachable    it would be late, or make an admitted one late
     |- NotReady                   before warm-up has ended, or while draining
     |- DeadlineExceeded           queue -> answer: time ran out before any ad had a score
-    `- InferenceFailed            batch -> logits: the runtime refused the batch
+    |- InferenceFailed            batch -> logits: the runtime refused the batch
+    `- ReloadError                an operator's reload did not happen; the model serves on
+        |- BundleRefused          what the bundle's folder holds now cannot be served
+        `- ReloadRunning          another reload is under way
     StartupError                  never HTTP: one line on stderr, exit 1
     |- UnknownSetting             an ADREL_ variable that nothing reads
     |- InvalidSetting             a setting whose value cannot work
@@ -222,6 +225,34 @@ class InferenceFailed(ServiceError):
 
     def __init__(self, message: str = "the model failed on every ad of this request") -> None:
         super().__init__(message)
+
+
+class ReloadError(ServiceError):
+    """A reload that an operator asked for did not happen; the model that served before serves on.
+
+    Never the outcome of a request for scores.
+    """
+
+
+class BundleRefused(ReloadError):
+    """What the bundle's folder holds now cannot be served; a start would fail for the same reason.
+
+    For operators: the message may name folders.
+    """
+
+    code = "bundle_refused"
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(f"the bundle cannot be served, the model of before serves on: {why}")
+
+
+class ReloadRunning(ReloadError):
+    """Another reload is under way; it may have read the folder before it was changed."""
+
+    code = "reload_running"
+
+    def __init__(self) -> None:
+        super().__init__("another reload is under way; ask again when it has ended")
 
 
 class StartupError(Exception):

@@ -17,10 +17,10 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from service.batching.batcher import BatchDone
+from service.batching.batch import BatchDone
 from service.cache_metrics import CacheCollector
 from service.caching.fixed_cache import FixedCache
-from service.domain import AdScore, PairStatus, StageTimes
+from service.domain import AdScore, PairStatus, ReloadResult, StageTimes
 from service.errors import Unauthorized
 from service.process_metrics import ProcessMetrics
 from service.score_drift import ScoreDrift
@@ -177,6 +177,18 @@ class Metrics:
             ("name", "version", "precision", "provider"),
             registry=registry,
         )
+        self._model_loaded = Gauge(
+            "adrel_model_loaded_timestamp_seconds",
+            "Unix time since which the model serves.",
+            registry=registry,
+        )
+        self._reloads = Counter(
+            "adrel_reloads",
+            "Reloads of the bundle by result: changed, unchanged, failed or refused.",
+            ("result",),
+            registry=registry,
+        )
+        self._caches: CacheCollector | None = None
         # Finding a child by its labels costs more than counting with it.
         self._requests_of = functools.cache(self._requests.labels)
         self._request_seconds_of = functools.cache(self._request_seconds.labels)
@@ -193,13 +205,32 @@ class Metrics:
             self._unauthorized.labels(problem)
         for reason in CUT_REASONS:
             self._cut.labels(reason)
+        for result in ReloadResult:
+            self._reloads.labels(result.value)
 
     def model_serves(
-        self, *, name: str, version: str, precision: str, provider: str, workers: int
+        self, *, name: str, version: str, precision: str, provider: str, since_s: float
     ) -> None:
-        """Say which model serves, where, and on how many workers."""
+        """Say which model serves from now on, and no other.
+
+        Args:
+            name: Of the model.
+            version: Likewise.
+            precision: Of its weights.
+            provider: Execution provider.
+            since_s: Unix time.
+        """
+        self._model_info.clear()
         self._model_info.labels(name, version, precision, provider).set(1)
-        self._workers.set(workers)
+        self._model_loaded.set(since_s)
+
+    def workers_are(self, n_workers: int) -> None:
+        """Say how many batches can run at once."""
+        self._workers.set(n_workers)
+
+    def reload_ended(self, result: ReloadResult) -> None:
+        """Record how a reload ended."""
+        self._reloads.labels(result.value).inc()
 
     def watch_queue(
         self,
@@ -216,17 +247,17 @@ class Metrics:
         """Read the number of open connections whenever the metrics are scraped."""
         self._connections.set_function(n_open)
 
-    def watch_caches(
-        self, scores: FixedCache, tokens: FixedCache, joined: Callable[[], int]
-    ) -> None:
-        """Read the caches' counts whenever the metrics are scraped.
+    def watch_caches(self, scores: FixedCache, tokens: FixedCache) -> None:
+        """Read the caches' counts whenever the metrics are scraped; those of before no longer.
 
         Args:
             scores: Of pairs.
             tokens: Of texts.
-            joined: Pairs so far that were in flight for somebody else already.
         """
-        self.registry.register(CacheCollector(scores, tokens, joined))
+        if self._caches is not None:
+            self.registry.unregister(self._caches)
+        self._caches = CacheCollector(scores, tokens)
+        self.registry.register(self._caches)
 
     def watch_score_drift(self, reference: Sequence[float], now_s: Callable[[], float]) -> None:
         """Compare the scores from now on with the model's own, whenever the metrics are scraped.

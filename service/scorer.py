@@ -6,19 +6,20 @@ import asyncio
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.batching.batcher import Batcher
-from service.batching.pair_job import Encoded, Logits, PairJob, PendingRequest
+from service.batching.generation import Generation
+from service.batching.pair_job import Logits, PairJob, PendingRequest
 from service.caching.score_cache import ScoreCache
-from service.caching.token_cache import Ids
 from service.clock import Clock
 from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, StageTimes
 from service.errors import DeadlineExceeded, InferenceFailed, NotReady, ServiceError
 from service.pair_seen import PairSeen
+from service.pair_text import P, PairText
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 
 AD_MARGIN_S = 2e-5  # to put one ad into the answer
@@ -29,41 +30,6 @@ MARGIN_SHARE = 0.25  # the most of a short timeout that is given up for the marg
 PAIRS_A_STEP = 64
 
 SCORED = (PairStatus.OK, PairStatus.CACHED)
-
-
-class EncodedText(Encoded, Protocol):
-    """What a request's bookkeeping needs to know of an encoded pair."""
-
-    @property
-    def truncated(self) -> bool:
-        """Some of the text did not fit."""
-
-
-P = TypeVar("P", bound=EncodedText)
-P_co = TypeVar("P_co", bound=EncodedText, covariant=True)
-
-
-class PairText(Protocol[P_co]):
-    """The text side of a model and the meaning of its logits, as a bundle gives them."""
-
-    @property
-    def n_logits(self) -> int:
-        """Outputs of the model for each pair."""
-
-    def ad_text(self, ad: Ad) -> str:
-        """The ad as the model reads it."""
-
-    def join(self, query_ids: Ids, ad_ids: Ids) -> P_co:
-        """One pair from its two sides."""
-
-    def to_scores(self, logits: Logits) -> NDArray[np.float64]:
-        """(n,) calibrated scores of (n, k) logits."""
-
-    def to_margins(self, logits: Logits) -> NDArray[np.float64]:
-        """(n,) log-odds before calibration of (n, k) logits."""
-
-    def see(self, query: str, ad_text: str) -> PairSeen:
-        """One pair as the model reads it, token by token."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,17 +75,18 @@ class PairDetails:
 
 
 class Scorer(Generic[P]):
-    """Scores one request at a time; any number may be under way.
+    """Scores requests by one model; any number may be under way.
+
+    When another model takes over it gets a scorer of its own, and the requests that this one has
+    begun with are finished by it: no answer has scores of two models.
 
     Mutable state: the cache, and the pairs in flight by key.
-
-    Attributes:
-        joined_pairs: Pairs so far that were not computed because the same one was in flight.
     """
 
     def __init__(
         self,
         text: PairText[P],
+        generation: Generation[P],
         batcher: Batcher[P],
         clock: Clock,
         scores: ScoreCache,
@@ -130,6 +97,7 @@ class Scorer(Generic[P]):
 
         Args:
             text: The text side of the model.
+            generation: Its side in the batches.
             batcher: Takes pairs.
             clock: Monotonic time.
             scores: What was scored before.
@@ -138,6 +106,7 @@ class Scorer(Generic[P]):
         """
         self._answer_margin_s = answer_margin_s
         self._text = text
+        self._generation = generation
         self._batcher = batcher
         self._clock = clock
         self._scores = scores
@@ -146,7 +115,6 @@ class Scorer(Generic[P]):
         # What the last batches computed; kept aside until the next request looks for it or there is
         # a step's worth, since many are put into the cache at the price of one.
         self._fresh: list[tuple[bytes, Logits, bool]] = []
-        self.joined_pairs = 0
 
     async def score(self, query: ScoreQuery) -> ScoreAnswer:
         """Score every ad that can be scored in time; the clock starts now.
@@ -203,7 +171,7 @@ class Scorer(Generic[P]):
             new = self._share(prepared)
             if sum(len(prepared.texts[indices[0]]) for indices in new.values()) > INLINE_MAX_CHARS:
                 # Before much is spent on the texts: is there room if they are all short?
-                self._batcher.check_room(pending, [1] * len(new))
+                self._batcher.check_room(pending, self._generation, [1] * len(new))
             jobs = await self._jobs(prepared, new)
             encoded_s = self._clock.now_s()
             if not pending.closed:
@@ -279,15 +247,16 @@ class Scorer(Generic[P]):
         """
         shared: dict[bytes, PairJob[P]] = {}
         new: dict[bytes, list[int]] = {}
+        counts = self._scores.store.counts
         for index in prepared.missing:
             key = prepared.keys[index]
             job = self._in_flight.get(key)
             if job is None:
-                self.joined_pairs += key in new
+                counts.joined += key in new
                 new.setdefault(key, []).append(index)
             else:
                 shared[key] = job
-                self.joined_pairs += 1
+                counts.joined += 1
                 self._subscribe(job, prepared, [index])
         if shared:
             self._batcher.submit(prepared.pending, list(shared.values()))
@@ -321,7 +290,9 @@ class Scorer(Generic[P]):
         for (key, indices), encoded in zip(new.items(), pairs, strict=True):
             # Another request may have asked for the same pair while this one was encoded.
             jobs[key] = self._in_flight.get(key) or PairJob(
-                encoded, functools.partial(self._settled, key, encoded.truncated, keep)
+                encoded,
+                self._generation,
+                functools.partial(self._settled, key, encoded.truncated, keep),
             )
             self._subscribe(jobs[key], prepared, indices)
         return jobs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -59,6 +60,7 @@ class Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         drain: Callable[[], Awaitable[None]],
+        on_hangup: Callable[[], None],
         admin: tuple[AdminServer, socket.socket] | None = None,
     ) -> None:
         """Serve nothing yet.
@@ -66,11 +68,13 @@ class Server(uvicorn.Server):
         Args:
             config: Of the server that scores.
             drain: Begins when the stop signal comes.
+            on_hangup: Called on the event loop at every SIGHUP.
             admin: The operators' server and its socket. It is up before this one and after it, so
                 that they can see it start, drain and stop.
         """
         super().__init__(config)
         self._drain = drain
+        self._on_hangup = on_hangup
         self._admin = admin
         self._admin_serves: asyncio.Task[None] | None = None
 
@@ -81,6 +85,8 @@ class Server(uvicorn.Server):
             self._admin_serves = asyncio.create_task(admin.serve(sockets=[bound]))
             logger.info("listening for operators", extra={"url": url_of(bound)})
         await super().startup(sockets)
+        if hasattr(signal, "SIGHUP"):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._on_hangup)
         for bound in sockets or ():
             logger.info("listening", extra={"url": url_of(bound)})
 

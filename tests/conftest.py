@@ -25,7 +25,8 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bert(tmp_path_factory.mktemp("checkpoint") / "tiny")
 
 
-def _export(checkpoint: Path, out: Path, precision: Literal["fp32", "int8"]) -> Path:
+def export_tiny(checkpoint: Path, out: Path, precision: Literal["fp32", "int8"]) -> Path:
+    """A bundle of a small model, at `out`."""
     from model_export.checkpoint import load_checkpoint
     from model_export.export import export_bundle
     from tests.export_options import quick
@@ -38,10 +39,10 @@ def _export(checkpoint: Path, out: Path, precision: Literal["fp32", "int8"]) -> 
 @pytest.fixture(scope="session")
 def tiny_bundle_fp32(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of the small model, unquantized."""
-    return _export(tiny_checkpoint, tmp_path_factory.mktemp("fp32") / "bundle", "fp32")
+    return export_tiny(tiny_checkpoint, tmp_path_factory.mktemp("fp32") / "bundle", "fp32")
 
 
 @pytest.fixture(scope="session")
 def tiny_bundle_int8(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of the small model in row-wise int8."""
-    return _export(tiny_checkpoint, tmp_path_factory.mktemp("int8") / "bundle", "int8")
+    return export_tiny(tiny_checkpoint, tmp_path_factory.mktemp("int8") / "bundle", "int8")

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from service.batching.cost_model import BatchCost, CostModel
+from service.batching.generation import Generation
+
 
 @dataclass(frozen=True)
 class FakePair:
@@ -78,6 +81,11 @@ class FakeModel:
             raise RuntimeError("the model was told to fail")
         rows = [[pair.logit] for pair in pairs][: len(pairs) - self.rows_short]
         return np.array(rows, dtype=np.float32)
+
+
+def generation(model: FakeModel, cost: BatchCost | None = None) -> Generation[FakePair]:
+    """The model's side in the batches, with what they are predicted to cost at first."""
+    return Generation(model, CostModel(cost))
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from service.api.error_handlers import STATUS_OF
+from service.api.error_handlers import ADMIN_STATUS_OF, STATUS_OF
 from service.caching.fixed_cache import FixedCache
 from service.metrics import Metrics
 from service.settings import Settings
@@ -23,13 +23,13 @@ def test_every_setting_stands_in_the_readme_with_its_default(name: str) -> None:
 
 
 def test_every_error_stands_in_the_readme_with_its_status() -> None:
-    for error, status in STATUS_OF.items():
+    for error, status in {**STATUS_OF, **ADMIN_STATUS_OF}.items():
         assert f"| `{error.code}` | {status} |" in README
 
 
 def test_every_metric_stands_in_the_readme() -> None:
     registry = CollectorRegistry()
-    Metrics(registry, [], []).watch_caches(FixedCache(0, 1), FixedCache(0, 1), joined=int)
+    Metrics(registry, [], []).watch_caches(FixedCache(0, 1), FixedCache(0, 1))
     names = [family.name for family in registry.collect() if family.name.startswith("adrel_")]
     assert len(names) > 10
     assert [name for name in names if name not in README] == []

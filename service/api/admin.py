@@ -1,4 +1,4 @@
-"""The operators' port: metrics and probes, apart from what callers reach."""
+"""The operators' port: metrics, probes and reloads, apart from what callers reach."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import itertools
 import re
 import secrets
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request
@@ -14,10 +15,10 @@ from fastapi import Request
 from service.api.openapi_parts import TIMEOUT_HEADER
 from service.api.recording import record_of
 from service.api.schemas import REQUEST_ID_HEADER, is_request_id
-from service.api.state import RequestLimits, ServiceState
+from service.api.state import ReadyParts, RequestLimits, ServiceState
 from service.domain import PairStatus, ScoreAnswer, ScoreQuery
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, InvalidRequest
-from service.scorer import PAIRS_A_STEP, Prepared
+from service.scorer import PAIRS_A_STEP, PairDetails, Prepared, Scorer
 
 TIMEOUT_PATTERN = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
 
@@ -26,9 +27,34 @@ PROCESS_ID = secrets.token_hex(8)
 REQUESTS = itertools.count()
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer and the model that all of its scores are of.
+
+    Attributes:
+        answer: The answer.
+        model: The facts of the model.
+        prepared: The request, as its scorer knows it.
+        scorer: The model's.
+    """
+
+    answer: ScoreAnswer
+    model: dict[str, Any]
+    prepared: Prepared
+    scorer: Scorer[Any]
+
+    def details(self) -> PairDetails:
+        """What some protocols tell besides the scores."""
+        return self.scorer.details(self.prepared)
+
+
 async def answer_query(
-    request: Request, state: ServiceState, query: ScoreQuery, started_s: float
-) -> tuple[Prepared, ScoreAnswer]:
+    request: Request,
+    state: ServiceState,
+    query: ScoreQuery,
+    started_s: float,
+    parts: ReadyParts | None = None,
+) -> Answered:
     """Score the query's ads, as many as there is time for, and count what became of them.
 
     Args:
@@ -36,11 +62,12 @@ async def answer_query(
         state: Ready; see `ServiceState.ready_parts`.
         query: What to score.
         started_s: Instant from which its timeout counts.
+        parts: With which the request began, where it has asked its model something already.
 
     Raises:
         ServiceError: As `Scorer.complete` does, and ClientGone.
     """
-    scorer, clock, _ = state.ready_parts()
+    scorer, clock, model = parts or state.ready_parts()
     record = record_of(request)
     record.request_id, record.n_ads = query.request_id, len(query.ads)
     record.priority, record.timeout_s = query.priority, query.timeout_s
@@ -62,7 +89,7 @@ async def answer_query(
     record.scores, record.times, record.slack_s = answer.scores, answer.times, slack_s
     record.computed_tokens = prepared.computed_tokens
     state.metrics.request_scored(answer.scores, answer.times, slack_s, probe=query.probe)
-    return prepared, answer
+    return Answered(answer, model, prepared, scorer)
 
 
 async def _unless_the_caller_leaves(

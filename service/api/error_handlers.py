@@ -16,6 +16,7 @@ from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, is_request_id
 from service.errors import (
     MAX_QUOTED_CHARS,
     BodyTooLarge,
+    BundleRefused,
     ClientGone,
     DeadlineExceeded,
     DeadlineUnreachable,
@@ -24,6 +25,7 @@ from service.errors import (
     NotReady,
     Overloaded,
     QueueFull,
+    ReloadRunning,
     RequestTimeout,
     ServiceError,
     TooManyAds,
@@ -51,9 +53,12 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
     ServiceError: 500,
 }
 
+ADMIN_STATUS_OF: Mapping[type[ServiceError], int] = {ReloadRunning: 409, BundleRefused: 422}
+"""Of what only operators' routes answer: never the outcome of a request for scores."""
+
 
 def error_codes() -> Iterator[str]:
-    """Every code that an error body or the label `outcome` can have."""
+    """Every code that the label `outcome` can have."""
     for error in STATUS_OF:
         yield error.code
 
@@ -96,7 +101,7 @@ def error_response(
 
 def service_error_response(request: Request, error: ServiceError) -> Response:
     """What a caller gets for one of our errors."""
-    status = STATUS_OF[type(error)]
+    status = {**STATUS_OF, **ADMIN_STATUS_OF}[type(error)]
     return json_response(error_body(error), status, error_headers(request, error))
 
 

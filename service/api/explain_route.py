@@ -70,26 +70,28 @@ async def _explained(
     request: Request, state: ServiceState, started_s: float
 ) -> tuple[dict[str, Any], bool]:
     """The answer, and whether every word that was to be left out has its numbers."""
-    scorer, _, model = state.ready_parts()
+    state.ready_parts()  # or not, before anything is read
     content = await read_body(request, state.limits)
     body = parse_body(ExplainRequest, content)
     allowed_s = timeout_s(request, state.limits, body.timeout_ms)
     ad = body.ad.to_domain()
-    seen = await scorer.see(body.query, ad)
+    parts = state.ready_parts()  # one model for the tokens and the scores
+    seen = await parts[0].see(body.query, ad)
     occlusion = occlude(seen, state.limits.max_ads)
     query = occlusion.score_query(ad, request_id(request, body.request_id), allowed_s)
-    prepared, answer = await answer_query(request, state, query, started_s)
+    given = await answer_query(request, state, query, started_s, parts)
+    answer = given.answer
     whole = answer.scores[0]
     if whole.status is PairStatus.FAILED:
         raise InferenceFailed
     if whole.score is None:
         raise DeadlineExceeded(allowed_s, 1)
-    margins = scorer.details(prepared).margins
+    margins = given.details().margins
     of_query, of_ad = occlusion.effects(answer.scores, margins)
     out = {
         "request_id": answer.request_id,
         "id": ad.id,
-        "model": model_out(model),
+        "model": model_out(given.model),
         "score": whole.score,
         "logit": float(margins[0]),
         "query": _side_out(seen.query, of_query),

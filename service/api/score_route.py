@@ -56,7 +56,7 @@ async def score(request: Request) -> Response:
     record = begin(request, SCORE_ROUTE)
     outcome = ServiceError.code
     try:
-        _, _, model = state.ready_parts()
+        state.ready_parts()
         content = await read_body(request, state.limits)
         try:
             body = parse_score_request(content, state.limits.max_ads)
@@ -68,10 +68,10 @@ async def score(request: Request) -> Response:
             return with_server_timing(response, record)
         allowed_s = timeout_s(request, state.limits, body.timeout_ms)
         query = body.to_domain(request_id(request, body.request_id), allowed_s)
-        _, answer = await answer_query(request, state, query, record.started_s)
-        complete = all(ad.score is not None for ad in answer.scores)
+        answered = await answer_query(request, state, query, record.started_s)
+        complete = all(ad.score is not None for ad in answered.answer.scores)
         outcome = "ok" if complete else "partial"
-        return _response(answer, model)
+        return _response(answered.answer, answered.model)
     except ServiceError as error:
         outcome = error.code
         raise

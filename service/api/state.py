@@ -11,6 +11,7 @@ from fastapi import Request
 from service.clock import Clock
 from service.errors import NotReady
 from service.metrics import Metrics
+from service.model_life.history import ModelHistory, ReloadReport
 from service.request_record import RequestRecord
 from service.scorer import Scorer
 
@@ -26,8 +27,42 @@ class RequestLimits:
     max_timeout_s: float
 
 
+def _nothing_to_reload() -> None:
+    """What is loading before the model is ready is new enough."""
+
+
 async def _nothing_to_drain() -> None:
     """Before the model is ready nothing was accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The model that requests begin with.
+
+    Attributes:
+        scorer: Scores by it.
+        facts: The answer of `GET /v1/model`.
+    """
+
+    scorer: Scorer[Any]
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reloads:
+    """How to put another model in place of the one that serves.
+
+    Attributes:
+        reload: As `ModelLife.reload`.
+        history: Of the models.
+    """
+
+    reload: Callable[[], Awaitable[ReloadReport]]
+    history: Callable[[], ModelHistory]
+
+
+ReadyParts = tuple[Scorer[Any], Clock, dict[str, Any]]
+"""The scorer, the clock and the model's facts."""
 
 
 @dataclass(slots=True)
@@ -35,8 +70,9 @@ class ServiceState:
     """One per process; read by the routes.
 
     Attributes:
-        scorer: None until the model is ready.
-        model: The answer of `GET /v1/model`.
+        serving: None until the first model is ready; another one after a reload.
+        reloads: None until the first model is ready.
+        on_hangup: Asks for a reload without waiting for it; for a signal.
         drain: Ends the service in order: take no more, finish, give up when time is over.
         running_batches: How many run now.
         draining: A stop signal has come.
@@ -46,8 +82,9 @@ class ServiceState:
     metrics: Metrics
     limits: RequestLimits
     clock: Clock | None = None
-    scorer: Scorer[Any] | None = None
-    model: dict[str, Any] | None = None
+    serving: Serving | None = None
+    reloads: Reloads | None = None
+    on_hangup: Callable[[], None] = _nothing_to_reload
     drain: Callable[[], Awaitable[None]] = _nothing_to_drain
     running_batches: Callable[[], int] = int
     draining: bool = False
@@ -57,20 +94,34 @@ class ServiceState:
         """The reason, or None when requests are served."""
         if self.draining:
             return "draining before a stop"
-        if self.scorer is None:
+        if self.serving is None:
             return "the model is still loading"
         return None
 
-    def ready_parts(self) -> tuple[Scorer[Any], Clock, dict[str, Any]]:
+    def ready_parts(self) -> ReadyParts:
         """The scorer, the clock and the model's facts.
+
+        After the next `await` another model may serve: what an answer says of its model comes from
+        the same call as the scorer.
 
         Raises:
             NotReady: The model is loading or the service drains.
         """
         why = self.why_not_ready()
-        if why is not None or self.scorer is None or self.clock is None or self.model is None:
+        if why is not None or self.serving is None or self.clock is None:
             raise NotReady(why or "starting")
-        return self.scorer, self.clock, self.model
+        return self.serving.scorer, self.clock, self.serving.facts
+
+    def ready_reloads(self) -> Reloads:
+        """Reloads and the models' history.
+
+        Raises:
+            NotReady: The first model is loading or the service drains.
+        """
+        why = self.why_not_ready()
+        if why is not None or self.reloads is None:
+            raise NotReady(why or "starting")
+        return self.reloads
 
 
 def state_of(request: Request) -> ServiceState:

@@ -27,8 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.batching.cost_model import BatchCost
-from service.batching.waiting import WaitingPairs
+from service.batching.waiting import Floats, WaitingPairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +110,8 @@ class Caution:
 
 def decide(
     waiting: WaitingPairs,
+    work_s: Floats,
     candidate: Candidate,
-    cost: BatchCost,
     machine: Machine,
     *,
     busy_s: float,
@@ -122,15 +121,14 @@ def decide(
     """Whether the request is to be taken.
 
     Args:
-        waiting: All that wait.
+        waiting: All that wait, for whichever model.
+        work_s: (n,) predicted worker seconds of each, in full batches.
         candidate: The request.
-        cost: Predicts what the waiting pairs cost.
         machine: What it would be admitted to.
         busy_s: Worker seconds left in the batches that run.
         caution: Factor on predictions where they are held against deadlines.
         now_s: Monotonic seconds.
     """
-    work_s = cost.share_s(waiting.length_tokens, machine.max_pairs)
     own_class = waiting.priority == candidate.priority
     before_s = busy_s + float(work_s[waiting.priority < candidate.priority].sum())
     own_work_s, deadline_s = work_s[own_class], waiting.deadline_s[own_class]

@@ -13,15 +13,12 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Generic
 
 from service.batching.admission import Caution
-from service.batching.cost_model import CostModel
-from service.batching.pair_job import E, PairJob, PendingRequest
+from service.batching.batch import Batch, BatchDone, Outcome
+from service.batching.generation import E, Generation
+from service.batching.pair_job import PairJob, PendingRequest
 from service.batching.pair_queue import PairQueue
 from service.batching.planner import BatchLimits, fair_batch_pairs
 from service.clock import Clock
@@ -30,64 +27,24 @@ from service.errors import NotReady
 
 logger = logging.getLogger(__name__)
 
-E_contra = TypeVar("E_contra", contravariant=True)
-
-
-class Model(Protocol[E_contra]):
-    """What runs a batch. Called from several threads at once."""
-
-    def logits(self, pairs: Sequence[E_contra]) -> NDArray[np.float32]:
-        """(n, k) logits in the order of the pairs."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchDone:
-    """One batch has ended; the fields are what metrics and logs tell.
-
-    Attributes:
-        n_pairs: Pairs in the batch.
-        tokens: Their tokens, special ones included.
-        padded_tokens: Pairs x longest length: what was computed.
-        predicted_s: Seconds that it was expected to take.
-        inference_s: Seconds in the worker.
-        failed: The model raised.
-    """
-
-    n_pairs: int
-    tokens: int
-    padded_tokens: int
-    predicted_s: float
-    inference_s: float
-    failed: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Batch(Generic[E]):
-    """A batch in a worker."""
-
-    jobs: Sequence[PairJob[E]]
-    padded_tokens: int
-    started_s: float
-    predicted_s: float
-
 
 class Batcher(Generic[E]):
     """Batches across requests onto worker threads.
 
     A worker that ends a batch plans its next one itself: handing that over to the event loop and
     back left a core idle for as long as the loop was busy, 6 % of two cores. So
-    the queue, the batches that run and the cost model are guarded by one lock, held for a fraction
+    the queue, the batches that run and the cost models are guarded by one lock, held for a fraction
     of a millisecond. All else, the requests and their futures above all, belongs to the event loop.
+
+    It knows no model: each job brings its own, and is run by no other.
     """
 
     def __init__(
         self,
-        model: Model[E],
         limits: BatchLimits,
         *,
         workers: int,
         max_queue_s: float,
-        cost_model: CostModel,
         clock: Clock,
         on_batch: Callable[[BatchDone], None],
         on_worker_start: Callable[[], None] = lambda: None,
@@ -95,20 +52,16 @@ class Batcher(Generic[E]):
         """Set up; each worker thread starts with the first batch that needs it.
 
         Args:
-            model: Runs one batch.
             limits: Ceilings of a batch.
             workers: Threads, so batches that run at once.
             max_queue_s: Requests that would make the queue longer than this are refused.
-            cost_model: Predicts batches and learns from them.
             clock: Monotonic time.
             on_batch: Told of every batch that has ended.
             on_worker_start: Called in each worker thread before its first batch.
         """
-        self._model = model
         self._lock = threading.Lock()
         self._queue: PairQueue[E] = PairQueue(limits, workers=workers, max_queue_s=max_queue_s)
-        self._cost_model = cost_model
-        self._running: list[_Batch[E]] = []
+        self._running: list[Batch[E]] = []
         self._caution = {priority: Caution() for priority in Priority}
         self._clock = clock
         self._on_batch = on_batch
@@ -116,6 +69,7 @@ class Batcher(Generic[E]):
         self._workers = workers
         self._executor = ThreadPoolExecutor(workers, "inference", initializer=on_worker_start)
         self._drained: asyncio.Event | None = None
+        self._leaving: list[tuple[Generation[E], asyncio.Event]] = []
 
     @property
     def queued_pairs(self) -> int:
@@ -126,18 +80,21 @@ class Batcher(Generic[E]):
     def queued_s(self) -> float:
         """Predicted seconds until all that waits has run."""
         with self._lock:
-            return self._queue.wait_s(self._cost_model.cost)
+            return self._queue.wait_s()
 
     @property
     def running_batches(self) -> int:
         """Batches in the workers now."""
         return len(self._running)
 
-    def check_room(self, request: PendingRequest, lengths: Sequence[int]) -> None:
+    def check_room(
+        self, request: PendingRequest, generation: Generation[E], lengths: Sequence[int]
+    ) -> None:
         """Refuse a request that could not be served in time; an idle machine refuses nothing.
 
         Args:
             request: The request.
+            generation: The model that it wants.
             lengths: Tokens of each pair that it would add; at least one. May be guessed low, to
                 find out before the texts are tokenized.
 
@@ -147,7 +104,7 @@ class Batcher(Generic[E]):
             NotReady: The batcher drains.
         """
         with self._lock:
-            self._check_room(request, lengths)
+            self._check_room(request, generation, lengths)
 
     def submit(self, request: PendingRequest, jobs: Sequence[PairJob[E]]) -> None:
         """Queue one request's jobs; idle workers start on them at once.
@@ -155,8 +112,8 @@ class Batcher(Generic[E]):
         Args:
             request: Its `done` future ends with its last pair or when it is closed; a request
                 that is closed before takes with it what nobody else waits for.
-            jobs: At least one, each once; each has the request among its subscribers. Jobs of
-                earlier requests that wait or run are shared.
+            jobs: At least one, each once and all of one generation; each has the request among
+                its subscribers. Jobs of earlier requests that wait or run are shared.
 
         Raises:
             QueueFull: No room for all new jobs; none was admitted.
@@ -168,8 +125,8 @@ class Batcher(Generic[E]):
             lengths = self._queue.new_work(request, jobs)
             was_idle = self._is_idle()
             if lengths:
-                self._check_room(request, lengths)
-            self._queue.add(request, jobs, self._cost_model.cost)
+                self._check_room(request, jobs[0].generation, lengths)
+            self._queue.add(request, jobs)
             started, doomed = self._batches_for_idle_workers()
         request.jobs += jobs
         request.was_predicted |= bool(lengths) and not was_idle
@@ -184,6 +141,25 @@ class Batcher(Generic[E]):
                     self._running.remove(batch)
                 self._settle(batch, error, batch.started_s, ())
 
+    async def finish(self, generation: Generation[E], timeout_s: float) -> bool:
+        """Wait until none of a generation's pairs waits or runs; all others go on meanwhile.
+
+        Args:
+            generation: One that no new request begins with.
+            timeout_s: Longest wait.
+
+        Returns:
+            Whether it has ended; if not, its pairs are finished all the same.
+        """
+        left = asyncio.Event()
+        self._leaving.append((generation, left))
+        self._note_what_ended()
+        timer = self._clock.call_at(self._clock.now_s() + timeout_s, left.set)
+        await left.wait()
+        timer.cancel()
+        self._leaving = [one for one in self._leaving if one[1] is not left]
+        return not self._has(generation)
+
     async def drain(self, timeout_s: float) -> int:
         """Take no more, finish what waits and stop the workers.
 
@@ -191,7 +167,7 @@ class Batcher(Generic[E]):
             Pairs that were cut off because `timeout_s` ran out; 0 is the clean end.
         """
         self._drained = asyncio.Event()
-        self._note_if_drained()
+        self._note_what_ended()
         timer = self._clock.call_at(self._clock.now_s() + timeout_s, self._drained.set)
         await self._drained.wait()
         timer.cancel()
@@ -208,7 +184,16 @@ class Batcher(Generic[E]):
     def _is_idle(self) -> bool:
         return len(self._queue) == 0 and len(self._running) < self._workers
 
-    def _check_room(self, request: PendingRequest, lengths: Sequence[int]) -> None:
+    def _has(self, generation: Generation[E]) -> bool:
+        """Some of its pairs wait or run."""
+        with self._lock:
+            return self._queue.has(generation) or any(
+                batch.generation is generation for batch in self._running
+            )
+
+    def _check_room(
+        self, request: PendingRequest, generation: Generation[E], lengths: Sequence[int]
+    ) -> None:
         if self._drained is not None:
             raise NotReady("draining before a stop; send the request to another replica")
         if self._is_idle():
@@ -217,16 +202,16 @@ class Batcher(Generic[E]):
         left_s = (batch.started_s + batch.predicted_s - now_s for batch in self._running)
         self._queue.check_room(
             request,
+            generation,
             lengths,
-            self._cost_model.cost,
             busy_s=sum(max(0.0, seconds) for seconds in left_s),
             caution=self._caution[request.priority].factor,
             now_s=now_s,
         )
 
-    def _batches_for_idle_workers(self) -> tuple[list[_Batch[E]], list[PairJob[E]]]:
+    def _batches_for_idle_workers(self) -> tuple[list[Batch[E]], list[PairJob[E]]]:
         """Batches that start now, and jobs that no batch can have ready in time."""
-        started: list[_Batch[E]] = []
+        started: list[Batch[E]] = []
         doomed: list[PairJob[E]] = []
         idle_workers = self._workers - len(self._running)
         if idle_workers and len(self._queue):
@@ -239,37 +224,34 @@ class Batcher(Generic[E]):
                 started.append(batch)
         return started, doomed
 
-    def _next_batch(self, max_pairs: int) -> tuple[_Batch[E] | None, list[PairJob[E]]]:
+    def _next_batch(self, max_pairs: int) -> tuple[Batch[E] | None, list[PairJob[E]]]:
         """The batch that runs next, if any, and jobs that no batch can have ready in time."""
-        now_s, cost = self._clock.now_s(), self._cost_model.cost
-        jobs, doomed = self._queue.take(cost, now_s, max_pairs)
+        now_s = self._clock.now_s()
+        jobs, doomed = self._queue.take(now_s, max_pairs)
         if not jobs:
-            if doomed and not self._running:
-                self._cost_model.doubt()
+            if not self._running:
+                for generation in {job.generation for job in doomed}:
+                    generation.cost_model.doubt()
             return None, doomed
         longest = max(job.encoded.length_tokens for job in jobs)
-        predicted_s = cost.batch_s(len(jobs), float(longest))
-        batch = _Batch(jobs, len(jobs) * longest, now_s, predicted_s)
+        predicted_s = jobs[0].generation.cost.batch_s(len(jobs), float(longest))
+        batch = Batch(jobs, len(jobs) * longest, now_s, predicted_s)
         self._running.append(batch)
         return batch, doomed
 
-    def _work(self, loop: asyncio.AbstractEventLoop, batch: _Batch[E] | None) -> None:
+    def _work(self, loop: asyncio.AbstractEventLoop, batch: Batch[E] | None) -> None:
         """In a worker thread: run batches until nothing waits."""
         while batch is not None:
-            outcome: NDArray[np.float32] | BaseException
             ended = batch
             doomed: list[PairJob[E]] = []
-            try:
-                outcome = self._model.logits([job.encoded for job in batch.jobs])
-            except BaseException as error:  # whatever it is, the callers must hear of it
-                outcome = error
+            outcome = batch.run()
             ended_s = self._clock.now_s()
             batch = None
             try:
                 with self._lock:
                     self._running.remove(ended)
                     if not isinstance(outcome, BaseException):
-                        self._cost_model.observe(
+                        ended.generation.cost_model.observe(
                             len(ended.jobs), ended.padded_tokens, ended_s - ended.started_s
                         )
                     if len(self._queue):
@@ -282,38 +264,18 @@ class Batcher(Generic[E]):
 
     def _settle(
         self,
-        batch: _Batch[E],
-        outcome: NDArray[np.float32] | BaseException,
+        batch: Batch[E],
+        outcome: Outcome,
         ended_s: float,
         doomed: Sequence[PairJob[E]],
     ) -> None:
         """On the event loop: tell everyone what became of their pairs."""
-        logits = _checked(outcome, len(batch.jobs))
         try:
             for job in doomed:
                 job.settle(PairStatus.DEADLINE, None)
-            if logits is None:
-                for job in batch.jobs:
-                    job.settle(PairStatus.FAILED, None, batch.started_s)
-            else:
-                finite = np.isfinite(logits.sum(axis=1))  # inf and NaN spread to a sum
-                for row, job in enumerate(batch.jobs):
-                    if finite[row]:
-                        job.settle(PairStatus.OK, logits[row], batch.started_s)
-                    else:
-                        job.settle(PairStatus.FAILED, None, batch.started_s)
-            self._on_batch(
-                BatchDone(
-                    n_pairs=len(batch.jobs),
-                    tokens=sum(job.encoded.length_tokens for job in batch.jobs),
-                    padded_tokens=batch.padded_tokens,
-                    predicted_s=batch.predicted_s,
-                    inference_s=ended_s - batch.started_s,
-                    failed=logits is None,
-                )
-            )
+            self._on_batch(batch.done(ended_s, failed=not batch.settle(outcome)))
         finally:
-            self._note_if_drained()
+            self._note_what_ended()
 
     def _ended(self, request: PendingRequest) -> None:
         """Learn from a request that has ended, and drop what nobody waits for any more."""
@@ -325,19 +287,9 @@ class Batcher(Generic[E]):
         for job in dropped:
             job.settle(PairStatus.DEADLINE, None)
 
-    def _note_if_drained(self) -> None:
+    def _note_what_ended(self) -> None:
         if self._drained is not None and not self._running and len(self._queue) == 0:
             self._drained.set()
-
-
-def _checked(
-    outcome: NDArray[np.float32] | BaseException, n_pairs: int
-) -> NDArray[np.float32] | None:
-    """The logits of a finished run; None, with the reason logged, where there are none."""
-    if isinstance(outcome, BaseException):
-        logger.error("batch of %d pairs failed", n_pairs, exc_info=outcome)
-        return None
-    if len(outcome) != n_pairs:
-        logger.error("batch of %d pairs failed: the model returned %d rows", n_pairs, len(outcome))
-        return None
-    return outcome
+        for generation, left in self._leaving:
+            if not self._has(generation):
+                left.set()

@@ -7,28 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.batching.generation import E, Generation
 from service.domain import PairStatus, Priority
 
 Logits = NDArray[np.float32]
 
 NEVER_QUEUED = -2
 TAKEN = -1
-
-
-class Encoded(Protocol):
-    """What batching needs to know of an encoded pair."""
-
-    @property
-    def length_tokens(self) -> int:
-        """Tokens before padding."""
-
-
-E = TypeVar("E", bound=Encoded)
 
 
 class PendingRequest:
@@ -118,23 +108,29 @@ class PairJob(Generic[E]):
 
     Attributes:
         encoded: The pair.
+        generation: The model that it was encoded for.
         row: Its row among the waiting pairs; `NEVER_QUEUED` before, `TAKEN` after.
         settled: Its outcome is known.
         claims: Of each request that queued it; the queue's.
     """
 
-    __slots__ = ("_on_settled", "_subscribers", "claims", "encoded", "row", "settled")
+    __slots__ = ("_on_settled", "_subscribers", "claims", "encoded", "generation", "row", "settled")
 
     def __init__(
-        self, encoded: E, on_settled: Callable[[Logits | None], None] | None = None
+        self,
+        encoded: E,
+        generation: Generation[E],
+        on_settled: Callable[[Logits | None], None] | None = None,
     ) -> None:
         """A job that nobody waits for yet.
 
         Args:
             encoded: The pair.
+            generation: The model that it was encoded for.
             on_settled: Told its logits, or None where it ends without.
         """
         self.encoded = encoded
+        self.generation = generation
         self.row = NEVER_QUEUED
         self.settled = False
         self.claims: list[Claim] = []
@@ -172,8 +168,14 @@ class PairJob(Generic[E]):
             if request.started_s is None:
                 request.started_s = started_s
             request.settle(index, status, logits)
+        self._let_go()
 
     def cut_off(self) -> None:
         """The service stops: whoever waits for this pair gets what is there."""
         for request, _ in self._subscribers:
             request.cut_off()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Break the cycle with its requests, so that an ended one keeps no model from leaving."""
+        self._subscribers, self.claims = [], []

@@ -1,7 +1,9 @@
 """What waits to be computed, with the admission before it and the planner behind.
 
-Guarded by the batcher's lock. The mutable state is the table of waiting pairs and the list of
-their jobs, row by row the same; which request each was queued by; and the virtual time.
+Guarded by the batcher's lock. The mutable state is the waiting jobs of each generation, in tables;
+which request each was queued by; and the virtual time. Nearly always there is one generation; while
+one model takes over from another there are two, which share the admission, the turns and the
+workers, but no batch.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from typing import Generic
 import numpy as np
 
 from service.batching.admission import Candidate, Machine, Verdict, decide
-from service.batching.cost_model import BatchCost
-from service.batching.pair_job import NEVER_QUEUED, TAKEN, Claim, E, PairJob, PendingRequest
-from service.batching.planner import BatchLimits, plan_batch
-from service.batching.waiting import PairTable, WaitingPairs
+from service.batching.generation import E, Generation
+from service.batching.job_table import JobTable
+from service.batching.pair_job import NEVER_QUEUED, Claim, PairJob, PendingRequest
+from service.batching.planner import BatchLimits, most_urgent, plan_batch
+from service.batching.waiting import Floats, PairTable, WaitingPairs, joined
 from service.errors import DeadlineUnreachable, QueueFull
 
 SMALL_REQUEST_BATCHES = 2
@@ -29,31 +32,37 @@ ARRIVAL_S = 1e-6
 are spread over half of it, so that the longest starts first and all end together."""
 
 
+NOTHING = PairTable().columns()
+
+
 class PairQueue(Generic[E]):
     """Waiting pairs, bounded in predicted seconds."""
 
     def __init__(self, limits: BatchLimits, *, workers: int, max_queue_s: float) -> None:
         self._limits = limits
         self._machine = Machine(workers, limits.max_pairs, max_queue_s)
-        self._table = PairTable()
-        self._jobs: list[PairJob[E]] = []
+        self._tables: dict[Generation[E], JobTable[E]] = {}  # none of them is empty
         self._virtual_s = 0.0
         self._owner: dict[int, PendingRequest] = {}  # by id of the job
         self._waiting_of: collections.Counter[PendingRequest] = collections.Counter()
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return len(self._owner)
 
-    def wait_s(self, cost: BatchCost) -> float:
+    def has(self, generation: Generation[E]) -> bool:
+        """Some of its pairs wait."""
+        return generation in self._tables
+
+    def wait_s(self) -> float:
         """Predicted seconds until all that waits has run."""
-        lengths = self._table.columns().length_tokens
-        return float(cost.share_s(lengths, self._limits.max_pairs).sum()) / self._machine.workers
+        _, work_s = self._waiting()
+        return float(work_s.sum()) / self._machine.workers
 
     def check_room(
         self,
         request: PendingRequest,
+        generation: Generation[E],
         lengths: Sequence[int],
-        cost: BatchCost,
         *,
         busy_s: float,
         caution: float,
@@ -63,8 +72,8 @@ class PairQueue(Generic[E]):
 
         Args:
             request: The request.
+            generation: The model that it wants.
             lengths: Tokens of each pair that it would add; at least one.
-            cost: Predicts.
             busy_s: Worker seconds left in the batches that run.
             caution: Factor on predictions where they are held against deadlines.
             now_s: Monotonic seconds.
@@ -73,17 +82,18 @@ class PairQueue(Generic[E]):
             QueueFull: The queue would get longer than `max_queue_s`.
             DeadlineUnreachable: It, or one that was admitted before, would be late.
         """
-        tokens = np.asarray(lengths, dtype=np.float64)
+        tokens, cost = np.asarray(lengths, dtype=np.float64), generation.cost
         candidate = Candidate(
             work_s=float(cost.share_s(tokens, self._limits.max_pairs).sum()),
             longest_s=cost.batch_s(1, float(tokens.max())),
             deadline_s=request.deadline_s,
             priority=request.priority,
         )
+        waiting, work_s = self._waiting()
         admission = decide(
-            self._table.columns(),
+            waiting,
+            work_s,
             candidate,
-            cost,
             self._machine,
             busy_s=busy_s,
             caution=caution,
@@ -98,26 +108,27 @@ class PairQueue(Generic[E]):
 
     def new_work(self, request: PendingRequest, jobs: Sequence[PairJob[E]]) -> list[int]:
         """Lengths of the jobs that a request would add, or would bring forward from others."""
-        table, lengths = self._table.columns(), []
+        table = self._tables.get(jobs[0].generation)
+        columns, lengths = table.columns() if table is not None else NOTHING, []
         for job in jobs:
             sooner = job.row >= 0 and (
-                table.priority[job.row] > request.priority
-                or table.deadline_s[job.row] > request.deadline_s
+                columns.priority[job.row] > request.priority
+                or columns.deadline_s[job.row] > request.deadline_s
             )
             if sooner or job.row == NEVER_QUEUED:
                 lengths.append(job.encoded.length_tokens)
         return lengths
 
-    def add(self, request: PendingRequest, jobs: Sequence[PairJob[E]], cost: BatchCost) -> None:
+    def add(self, request: PendingRequest, jobs: Sequence[PairJob[E]]) -> None:
         """Queue a request's jobs, and let those that wait for another one serve it too.
 
         Args:
             request: The request; each job has it among its subscribers.
-            jobs: New ones, waiting ones and running ones, each once; at least one.
-            cost: Predicts.
+            jobs: New ones, waiting ones and running ones, each once and of one generation; at
+                least one.
         """
         longest_first = sorted(jobs, key=lambda job: -job.encoded.length_tokens)
-        columns = self._schedule(request, longest_first, cost)
+        columns = self._schedule(request, longest_first)
         claims = zip(longest_first, columns.turn.tolist(), columns.latest_start_s.tolist(),
                      strict=True)  # fmt: skip
         for job, turn, latest_start_s in claims:
@@ -125,28 +136,41 @@ class PairQueue(Generic[E]):
             if job.row >= 0:
                 self._merge_claims(job)
         new = [place for place, job in enumerate(longest_first) if job.row == NEVER_QUEUED]
-        for row, place in enumerate(new, start=len(self._jobs)):
-            longest_first[place].row = row
-        self._jobs += [longest_first[place] for place in new]
-        self._table.append(columns.rows(np.array(new, np.intp)))
-        if new:  # a request that only shares is not one more that waits
-            self._waiting_of[request] += len(new)
+        if not new:  # a request that only shares is not one more that waits
+            return
+        table = self._tables.setdefault(jobs[0].generation, JobTable())
+        table.append([longest_first[place] for place in new], columns.rows(np.array(new, np.intp)))
+        self._waiting_of[request] += len(new)
         self._owner.update((id(longest_first[place]), request) for place in new)
 
-    def take(
-        self, cost: BatchCost, now_s: float, max_pairs: int
-    ) -> tuple[list[PairJob[E]], list[PairJob[E]]]:
+    def take(self, now_s: float, max_pairs: int) -> tuple[list[PairJob[E]], list[PairJob[E]]]:
         """Remove the next batch, of at most `max_pairs` within the limits, and what is doomed.
 
+        Args:
+            now_s: Monotonic seconds.
+            max_pairs: Most pairs of this batch.
+
         Returns:
-            The batch, the doomed.
+            The batch, all of one generation, and the doomed, of any.
         """
+        if not self._tables:
+            return [], []
         limits = replace(self._limits, max_pairs=min(max_pairs, self._limits.max_pairs))
-        plan = plan_batch(self._table.columns(), limits, cost, now_s)
-        batch = [self._jobs[row] for row in plan.batch.tolist()]
-        doomed = [self._jobs[row] for row in plan.doomed.tolist()]
+        tables = list(self._tables.items())
+        plans = [
+            plan_batch(table.columns(), limits, generation.cost, now_s)
+            for generation, table in tables
+        ]
+        chosen = most_urgent(plans)
+        generation, table = tables[chosen]
+        batch = table.jobs(plans[chosen].batch)
+        doomed = [
+            job
+            for (_, table), plan in zip(tables, plans, strict=True)
+            for job in table.jobs(plan.doomed)
+        ]
         lengths = np.array([job.encoded.length_tokens for job in batch], dtype=np.float64)
-        done_s = float(cost.share_s(lengths, self._limits.max_pairs).sum())
+        done_s = float(generation.cost.share_s(lengths, self._limits.max_pairs).sum())
         self._virtual_s += done_s / self._machine.workers / max(1, len(self._waiting_of))
         for job in (*batch, *doomed):
             self._remove(job)
@@ -172,16 +196,27 @@ class PairQueue(Generic[E]):
 
     def clear(self) -> list[PairJob[E]]:
         """Take out everything."""
-        jobs = list(self._jobs)
+        jobs = [job for table in self._tables.values() for job in table.all_jobs()]
         for job in jobs:
             self._remove(job)
         return jobs
 
-    def _schedule(
-        self, request: PendingRequest, jobs: Sequence[PairJob[E]], cost: BatchCost
-    ) -> WaitingPairs:
+    def _waiting(self) -> tuple[WaitingPairs, Floats]:
+        """All that wait, and what each of them is predicted to cost its own model."""
+        if not self._tables:
+            return NOTHING, NOTHING.length_tokens
+        waiting = [table.columns() for table in self._tables.values()]
+        work_s = [
+            generation.cost.share_s(columns.length_tokens, self._limits.max_pairs)
+            for generation, columns in zip(self._tables, waiting, strict=True)
+        ]
+        if len(waiting) == 1:
+            return waiting[0], work_s[0]
+        return joined(waiting), np.concatenate(work_s)
+
+    def _schedule(self, request: PendingRequest, jobs: Sequence[PairJob[E]]) -> WaitingPairs:
         """The columns of a request's jobs, in the order in which they are to start."""
-        n = len(jobs)
+        n, cost = len(jobs), jobs[0].generation.cost
         lengths = np.fromiter((job.encoded.length_tokens for job in jobs), np.float64, n)
         pace_s = cost.share_s(lengths, self._limits.max_pairs) / self._machine.workers
         passed_s = np.cumsum(pace_s) - pace_s  # until each one starts, if it had the machine
@@ -202,8 +237,8 @@ class PairQueue(Generic[E]):
     def _merge_claims(self, job: PairJob[E]) -> None:
         """As urgent as the most urgent of its requests, as patient as the most patient."""
         requests = [claim.request for claim in job.claims]
-        self._table.change(
-            job.row,
+        self._tables[job.generation].change(
+            job,
             priority=min(request.priority for request in requests),
             turn=min(claim.turn for claim in job.claims),
             latest_start_s=min(claim.latest_start_s for claim in job.claims),
@@ -211,13 +246,10 @@ class PairQueue(Generic[E]):
         )
 
     def _remove(self, job: PairJob[E]) -> None:
-        row = job.row
-        moved = self._table.remove(row)
-        last = self._jobs.pop()
-        if moved != row:
-            self._jobs[row] = last
-            last.row = row
-        job.row = TAKEN
+        table = self._tables[job.generation]
+        table.remove(job)
+        if len(table) == 0:
+            del self._tables[job.generation]
         owner = self._owner.pop(id(job))
         self._waiting_of[owner] -= 1
         if self._waiting_of[owner] == 0:

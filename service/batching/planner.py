@@ -49,6 +49,10 @@ all others theirs."""
 
 NO_ROWS = np.empty(0, np.intp)
 
+Urgency = tuple[float, float, float]
+
+NEVER: Urgency = (math.inf, math.inf, math.inf)
+
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
@@ -72,10 +76,12 @@ class BatchPlan:
     Attributes:
         batch: Run these together now. Empty only when all that waits is doomed.
         doomed: No batch can have them ready by their deadline.
+        urgency: Of the anchor, to be held against that of other plans; the smallest goes first.
     """
 
     batch: Rows
     doomed: Rows
+    urgency: Urgency = NEVER
 
 
 def fair_batch_pairs(n_waiting: int, idle_workers: int, max_pairs: int) -> int:
@@ -94,13 +100,25 @@ def fair_batch_pairs(n_waiting: int, idle_workers: int, max_pairs: int) -> int:
     return math.ceil(n_waiting / (rounds * idle_workers))
 
 
+def most_urgent(plans: Sequence[BatchPlan]) -> int:
+    """Which of several models' batches runs next, while one takes over from another.
+
+    Pairs of two models cannot share a batch, so each model's are planned by themselves. Between the
+    plans the same decides that chose the anchors: class, then slack where it is short, then turn.
+
+    Args:
+        plans: At least one.
+    """
+    return min(range(len(plans)), key=lambda number: plans[number].urgency)
+
+
 def plan_batch(
     waiting: WaitingPairs, limits: BatchLimits, cost: BatchCost, now_s: float
 ) -> BatchPlan:
     """Choose the next batch.
 
     Args:
-        waiting: All that wait. Each is at most `limits.max_padded_tokens` long.
+        waiting: All that wait for one model. Each is at most `limits.max_padded_tokens` long.
         limits: Ceilings of the batch.
         cost: Predicts how long a batch takes.
         now_s: Monotonic seconds, of the same clock as the deadlines.
@@ -122,10 +140,11 @@ def plan_batch(
     first = priority.min()
     if priority.max() > first:
         rows = rows[priority == first]  # the class whose turn it is
+    critical_s = now_s + CRITICAL_BATCHES * cost.batch_s(limits.max_pairs, longest)
     if len(rows) == 1:
-        return BatchPlan(rows, doomed)
+        return BatchPlan(rows, doomed, _urgency_of(waiting, int(rows[0]), critical_s))
     waiting = waiting.rows(rows)
-    urgency = _urgency(waiting, now_s + CRITICAL_BATCHES * cost.batch_s(limits.max_pairs, longest))
+    urgency = _urgency(waiting, critical_s)
     anchor = int(urgency.argmin())
     near = _neighbours(waiting.length_tokens, urgency, anchor, 2 * limits.max_pairs)
     left_s = waiting.deadline_s[near] - now_s
@@ -133,7 +152,7 @@ def plan_batch(
     begin, end = _cheapest(
         waiting.length_tokens[near].tolist(), left_s.tolist(), place, limits, cost
     )
-    return BatchPlan(rows[near[begin:end]], doomed)
+    return BatchPlan(rows[near[begin:end]], doomed, _urgency_of(waiting, anchor, critical_s))
 
 
 def _urgency(waiting: WaitingPairs, critical_before_s: float) -> Floats:
@@ -143,6 +162,13 @@ def _urgency(waiting: WaitingPairs, critical_before_s: float) -> Floats:
         return by_turn
     critical = waiting.latest_start_s < critical_before_s
     return np.asarray(np.where(critical, _scaled(waiting.latest_start_s), 1.0 + by_turn))
+
+
+def _urgency_of(waiting: WaitingPairs, row: int, critical_before_s: float) -> Urgency:
+    """One pair's, such that it can be held against that of a pair in another table."""
+    start_s = float(waiting.latest_start_s[row])
+    start_s = start_s if start_s < critical_before_s else math.inf
+    return float(waiting.priority[row]), start_s, float(waiting.turn[row])
 
 
 def _scaled(instants_s: Floats) -> Floats:

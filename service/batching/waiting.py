@@ -6,6 +6,7 @@ compute them; a loop over Python objects would cost as much as a batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,11 @@ class WaitingPairs(NamedTuple):
     def rows(self, rows: Rows) -> WaitingPairs:
         """Some of the pairs."""
         return WaitingPairs(*(column[rows] for column in self))
+
+
+def joined(parts: Sequence[WaitingPairs]) -> WaitingPairs:
+    """The pairs of several tables, one after the other; at least one table."""
+    return WaitingPairs(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 class PairTable:

@@ -32,12 +32,14 @@ class CacheCounts:
     Attributes:
         hits: Keys that were found.
         misses: Keys that were not.
+        joined: Of the misses, those that somebody else waited for already; told by the user.
         evictions: Entries that were overwritten by others.
         entries: Entries now.
     """
 
     hits: int = 0
     misses: int = 0
+    joined: int = 0
     evictions: int = 0
     entries: int = 0
 

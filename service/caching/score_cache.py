@@ -16,17 +16,29 @@ Flags = NDArray[np.bool_]
 class ScoreCache:
     """Logits as the model gave them, so that a cached score equals the computed one to the bit."""
 
-    def __init__(self, budget_bytes: int, n_logits: int, model_version: str) -> None:
+    def __init__(
+        self,
+        budget_bytes: int,
+        n_logits: int,
+        model_version: str,
+        before: ScoreCache | None = None,
+    ) -> None:
         """Allocate.
 
         Args:
             budget_bytes: Memory; 0 caches nothing.
             n_logits: k logits of a pair.
             model_version: Part of every key: another model's logits are never found.
+            before: Another model's cache, of the same budget. Its memory is shared where entries
+                are of the same size, so that a change of model takes no second cache.
         """
         self._n_logits = n_logits
         self._model_version = model_version
-        self.store = FixedCache(budget_bytes, 4 * n_logits + 1)
+        if before is not None and before._n_logits == n_logits:
+            store = before.store
+        else:
+            store = FixedCache(budget_bytes, 4 * n_logits + 1)
+        self.store: FixedCache = store
 
     def keys(self, query: str, ads: Sequence[str]) -> list[bytes]:
         """One key for each ad's text with the query."""

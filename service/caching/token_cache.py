@@ -15,16 +15,29 @@ Ids = NDArray[np.int32]
 class TokenCache:
     """Token ids of texts of up to `max_tokens` tokens; longer ones are not kept."""
 
-    def __init__(self, budget_bytes: int, max_tokens: int) -> None:
+    def __init__(
+        self,
+        budget_bytes: int,
+        max_tokens: int,
+        tokenizer: str = "",
+        before: TokenCache | None = None,
+    ) -> None:
         """Allocate.
 
         Args:
             budget_bytes: Memory; 0 caches nothing.
             max_tokens: Longest text worth keeping, in tokens.
+            tokenizer: Part of every key: another tokenizer's ids are never found.
+            before: Another model's cache, of the same budget. Its memory is shared where entries
+                are of the same size.
         """
         self._max_tokens = max_tokens
-        self._digester = Digester("tokens")
-        self.store = FixedCache(budget_bytes, 4 * (max_tokens + 1))
+        self._digester = Digester("tokens", tokenizer)
+        if before is not None and before._max_tokens == max_tokens:
+            store = before.store
+        else:
+            store = FixedCache(budget_bytes, 4 * (max_tokens + 1))
+        self.store: FixedCache = store
 
     def lookup(self, texts: Sequence[str]) -> list[Ids | None]:
         """The ids of each text, or None."""

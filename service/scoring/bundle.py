@@ -122,8 +122,28 @@ def read_manifest(path: Path) -> Manifest:
         raise BundleCorrupt(f"{file} is not a valid manifest: {faults}") from error
 
 
-def open_bundle(path: Path, provider: str = "cpu") -> Bundle:
+def verified_manifest(path: Path) -> Manifest:
+    """The manifest of the bundle at `path`, once every file there is the one that it lists.
+
+    Raises:
+        BundleMissing: No bundle there.
+        BundleCorrupt: A file is absent or its hash differs; says which, expected and actual.
+        BundleIncompatible: It has a schema version that this service does not know.
+    """
+    manifest = read_manifest(path)
+    with _reading(path):
+        _check_files(path, manifest)
+    return manifest
+
+
+def open_bundle(path: Path, provider: str = "cpu", like: Bundle | None = None) -> Bundle:
     """Check and open a bundle.
+
+    Args:
+        path: The folder.
+        provider: Execution provider.
+        like: An open bundle. Its encoder is taken where this one's would be the same: opening a
+            tokenizer holds the interpreter up, and one and its words take some 20 MB.
 
     Raises:
         BundleMissing: No bundle there.
@@ -132,13 +152,14 @@ def open_bundle(path: Path, provider: str = "cpu") -> Bundle:
             the manifest does not fit this machine.
         ProviderUnavailable: The execution provider is not there.
     """
-    manifest = read_manifest(path)
-    with _reading(path):
-        _check_files(path, manifest)
+    manifest = verified_manifest(path)
     require_target(manifest, provider)
     inputs = manifest.inputs
     try:
-        encoder = PairEncoder.from_file(path / TOKENIZER_FILE, inputs.max_length_tokens)
+        if like is not None and _has_same_encoder(manifest, like.manifest):
+            encoder = like.encoder
+        else:
+            encoder = PairEncoder.from_file(path / TOKENIZER_FILE, inputs.max_length_tokens)
         template = AdTemplate(inputs.ad_text.fields, inputs.ad_text.separator)
     except ValueError as error:
         raise BundleIncompatible(f"bundle at {path}: {error}") from error
@@ -205,6 +226,13 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise BundleCorrupt(f"bundle at {path} cannot be read: {error}") from error
+
+
+def _has_same_encoder(one: Manifest, other: Manifest) -> bool:
+    return (
+        one.files_sha256[TOKENIZER_FILE] == other.files_sha256[TOKENIZER_FILE]
+        and one.inputs.max_length_tokens == other.inputs.max_length_tokens
+    )
 
 
 def _check_files(path: Path, manifest: Manifest) -> None:

@@ -13,9 +13,9 @@ from service.metrics import Metrics
 def families() -> list[Metric]:
     """All that the service exposes."""
     metrics = Metrics(CollectorRegistry(), ["/v1/score"], ["ok", "partial", *error_codes()])
-    metrics.model_serves(name="m", version="1", precision="int8", provider="cpu", workers=1)
+    metrics.model_serves(name="m", version="1", precision="int8", provider="cpu", since_s=0)
     metrics.process.release_runs("1")
-    metrics.watch_caches(FixedCache(2**16, 5), FixedCache(2**16, 5), joined=int)
+    metrics.watch_caches(FixedCache(2**16, 5), FixedCache(2**16, 5))
     return list(metrics.registry.collect())
 
 

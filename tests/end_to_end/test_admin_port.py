@@ -38,6 +38,10 @@ def test_metrics_are_on_the_admin_port_alone_and_probes_on_both(tiny_bundle_int8
             assert client.get("/readyz").json() == {"status": "ready"}
         assert admin.get("/v1/model").json()["error"]["code"] == "unauthorized"
         assert admin.get("/v1/model", headers=key).status_code == 200
+        assert admin.post("/admin/reload").json()["error"]["code"] == "unauthorized"
+        assert admin.post("/admin/reload", headers=key).json()["result"] == "unchanged"
+        reload = service.client.post("/admin/reload", headers=key)
+        assert reload.json()["error"]["code"] == "not_found"
         assert admin.post("/v1/score", json={}, headers=key).json()["error"]["code"] == "not_found"
 
 

@@ -1,20 +1,28 @@
 from __future__ import annotations
 
 from service import errors
-from service.api.error_handlers import STATUS_OF, documented_errors, error_codes
+from service.api.error_handlers import ADMIN_STATUS_OF, STATUS_OF, documented_errors, error_codes
 
 
 def all_service_errors() -> set[type[errors.ServiceError]]:
-    """All that can be raised; Overloaded is only what its kinds have in common."""
+    """All that can be raised; the shared ones are only what their kinds have in common."""
+    shared = (errors.Overloaded, errors.ReloadError)
     kinds: set[type[errors.ServiceError]] = {errors.ServiceError}
-    kinds |= {*errors.ServiceError.__subclasses__(), *errors.Overloaded.__subclasses__()}
-    return kinds - {errors.Overloaded}
+    kinds |= {*errors.ServiceError.__subclasses__()}
+    for one in shared:
+        kinds |= {*one.__subclasses__()}
+    return kinds - {*shared}
 
 
 def test_every_error_has_a_status_and_a_code_of_its_own() -> None:
-    assert set(STATUS_OF) == all_service_errors()
-    codes = list(error_codes())
+    assert {*STATUS_OF, *ADMIN_STATUS_OF} == all_service_errors()
+    codes = [error.code for error in (*STATUS_OF, *ADMIN_STATUS_OF)]
     assert len(codes) == len(set(codes))
+
+
+def test_what_only_operators_are_answered_is_no_outcome_of_a_request_for_scores() -> None:
+    assert {*ADMIN_STATUS_OF} == {*errors.ReloadError.__subclasses__()}
+    assert not {error.code for error in ADMIN_STATUS_OF} & {*error_codes()}
 
 
 def test_the_documented_statuses_are_those_that_are_sent() -> None:

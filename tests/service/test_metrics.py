@@ -5,9 +5,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.batching.batcher import BatchDone
+from service.batching.batch import BatchDone
 from service.caching.fixed_cache import Digester, FixedCache
-from service.domain import AdScore, PairStatus, StageTimes
+from service.domain import AdScore, PairStatus, ReloadResult, StageTimes
 from service.metrics import SECONDS, Metrics
 
 ROUTE = "/v1/score"
@@ -54,7 +54,8 @@ def test_a_failed_batch_says_nothing_of_the_prediction() -> None:
 def test_the_caches_are_read_when_the_metrics_are_scraped() -> None:
     metrics = made()
     scores, tokens = FixedCache(2**16, 5), FixedCache(2**15, 100)
-    metrics.watch_caches(scores, tokens, joined=lambda: 1)
+    metrics.watch_caches(scores, tokens)
+    scores.counts.joined = 1
     keys = Digester().keys(["a", "b", "c"])
     scores.insert(keys[:1], np.zeros((1, 5), np.uint8))
     scores.lookup(keys)
@@ -145,3 +146,28 @@ def test_the_exposition_parses_and_has_no_series_that_answer_no_question() -> No
         sample.name for family in text_string_to_metric_families(text) for sample in family.samples
     }
     assert not [name for name in names if name.endswith("_created")]
+
+
+def test_only_the_model_that_serves_now_is_told_of() -> None:
+    metrics = made()
+    facts = {"precision": "int8", "provider": "cpu"}
+    metrics.model_serves(name="m", version="1", since_s=5.0, **facts)
+    metrics.model_serves(name="m", version="2", since_s=7.0, **facts)
+    [info] = [one for one in metrics.registry.collect() if one.name == "adrel_model_info"]
+    assert [(one.labels["version"], one.value) for one in info.samples] == [("2", 1)]
+    assert value(metrics, "adrel_model_loaded_timestamp_seconds") == 7
+
+
+def test_another_models_caches_are_read_in_place_of_the_old_ones() -> None:
+    metrics = made()
+    metrics.watch_caches(FixedCache(2**16, 5), FixedCache(2**15, 100))
+    wider = FixedCache(2**17, 9)
+    metrics.watch_caches(wider, FixedCache(2**15, 100))
+    assert value(metrics, "adrel_cache_bytes", cache="scores") == wider.n_bytes
+
+
+def test_reloads_are_counted_by_how_they_ended() -> None:
+    metrics = made()
+    assert value(metrics, "adrel_reloads_total", result="refused") == 0
+    metrics.reload_ended(ReloadResult.FAILED)
+    assert value(metrics, "adrel_reloads_total", result="failed") == 1

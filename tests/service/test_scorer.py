@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -10,8 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.batching.batcher import BatchDone, Batcher
-from service.batching.cost_model import BatchCost, CostModel
+from service.batching.batch import BatchDone
+from service.batching.batcher import Batcher
+from service.batching.cost_model import BatchCost
 from service.batching.planner import BatchLimits
 from service.caching.score_cache import ScoreCache
 from service.caching.token_cache import TokenCache
@@ -20,7 +23,7 @@ from service.errors import DeadlineExceeded, InferenceFailed, QueueFull
 from service.pair_seen import PairSeen, SideSeen
 from service.scorer import PAIRS_A_STEP, Scorer
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
-from tests.fakes import FakeClock, FakeModel, FakePair, until
+from tests.fakes import FakeClock, FakeModel, FakePair, generation, until
 
 pytestmark = pytest.mark.anyio
 
@@ -64,20 +67,20 @@ class Bench:
         self.clock, self.model = FakeClock(), FakeModel()
         self.done: list[BatchDone] = []
         self.batcher: Batcher[FakePair] = Batcher(
-            self.model,
             BatchLimits(max_pairs=2, max_padded_tokens=10**6, max_padding_ratio=0.9),
             workers=1,
             max_queue_s=0.1,
-            cost_model=CostModel(BatchCost(1e-3, 1e-9, 1e-9)),
             clock=self.clock,
             on_batch=self.done.append,
         )
         self.text = FakeText()
+        self.scores = ScoreCache(cache_bytes, 1, "v1")
         self.scorer: Scorer[FakePair] = Scorer(
             self.text,
+            generation(self.model, BatchCost(1e-3, 1e-9, 1e-9)),
             self.batcher,
             self.clock,
-            ScoreCache(cache_bytes, 1, "v1"),
+            self.scores,
             TextTokens(self.text.tokenize, TokenCache(0, 8)),
             answer_margin_s=0.01,
         )
@@ -315,7 +318,7 @@ async def test_identical_pairs_in_flight_run_once(cache_bytes: int) -> None:
     assert [ad.score for ad in (await first).scores] == [0.05, 0.06, 0.05]
     assert [ad.score for ad in (await second).scores] == [0.06, 0.07, 0.05]
     assert sorted(pair.logit for batch in bench.model.batches for pair in batch) == [5, 6, 7]
-    assert bench.scorer.joined_pairs == 3
+    assert bench.scores.store.counts.joined == 3
     assert bench.scorer._in_flight == {}
     await bench.batcher.drain(timeout_s=30)
 
@@ -329,7 +332,7 @@ async def test_a_caller_that_leaves_does_not_take_away_a_pair_that_another_waits
     leaves = asyncio.ensure_future(bench.scorer.score(query("8", "9")))
     await until(lambda: bench.batcher.queued_pairs == 2)
     stays = asyncio.ensure_future(bench.scorer.score(query("9")))
-    await until(lambda: bench.scorer.joined_pairs == 1)
+    await until(lambda: bench.scores.store.counts.joined == 1)
     leaves.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaves
@@ -478,3 +481,52 @@ async def test_a_pair_can_be_seen_without_being_scored(bench: Bench) -> None:
     seen = await bench.scorer.see("q", Ad("a", text="70"))
     assert (seen.query.text, seen.ad.text) == ("q", "70")
     assert bench.model.batches == []
+
+
+async def test_a_request_is_finished_by_the_model_it_began_with_while_another_takes_over(
+    cached: Bench,
+) -> None:
+    await cached.scorer.score(query("3"))
+    cached.model.hold()
+    began = asyncio.ensure_future(cached.scorer.score(query("1", "2", "3")))
+    await until(lambda: cached.batcher.running_batches == 1)
+    model, text = FakeModel(), FakeText()
+    scores = ScoreCache(2**20, 1, "v2", before=cached.scores)
+    other: Scorer[FakePair] = Scorer(
+        text,
+        generation(model, BatchCost(1e-3, 1e-9, 1e-9)),
+        cached.batcher,
+        cached.clock,
+        scores,
+        TextTokens(text.tokenize, TokenCache(0, 8)),
+        answer_margin_s=0.01,
+    )
+    begins = asyncio.ensure_future(other.score(query("1", "2", "3")))
+    await until(lambda: cached.batcher.queued_pairs == 3)  # none is joined, none is cached
+    cached.model.release()
+    assert {ad.status for ad in (await begins).scores} == {PairStatus.OK}
+    assert [ad.score for ad in (await began).scores] == [0.01, 0.02, 0.03]
+    assert sorted(pair.logit for batch in model.batches for pair in batch) == [1, 2, 3]
+    assert sorted(pair.logit for batch in cached.model.batches for pair in batch) == [1, 2, 3]
+
+
+async def test_an_ended_request_leaves_nothing_that_keeps_its_model(cached: Bench) -> None:
+    text, ran = FakeText(), generation(FakeModel(), BatchCost(1e-3, 1e-9, 1e-9))
+    scorer: Scorer[FakePair] = Scorer(
+        text,
+        ran,
+        cached.batcher,
+        cached.clock,
+        ScoreCache(0, 1, "v2"),
+        TextTokens(text.tokenize, TokenCache(0, 8)),
+        answer_margin_s=0.01,
+    )
+    gc.disable()  # reference counts alone
+    try:
+        await scorer.score(query("1", "2", "1", "3"))
+        left = weakref.ref(ran)
+        del scorer, ran
+        cached.clock.timers.clear()  # the fake keeps what was cancelled
+        await until(lambda: left() is None)
+    finally:
+        gc.enable()

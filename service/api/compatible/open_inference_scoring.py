@@ -34,7 +34,7 @@ async def answer_infer(call: Call, model: str, version: str | None) -> Response:
         ServiceError: As `score_pairs` does.
     """
     request = call.request
-    identity = identity_of(call.state, model, version)
+    identity_of(call.state, model, version)
     # Triton's client declares no content type, and with binary data it is not JSON alone.
     content = await read_body(request, call.state.limits, any_type=True)
     head, binary = split_body(content, request.headers.get(HEADER))
@@ -59,6 +59,7 @@ async def answer_infer(call: Call, model: str, version: str | None) -> Response:
         timeout_ms=_timeout_ms(parameters),
         request_id=own_id,
     )
+    identity = identity_of(call.state, model, version)  # another may have come with the body
     scored = await score_pairs(call, asked)
     values = {"score": scored.scores, "logit": scored.margins}
     answer = {"model_name": identity["name"], "model_version": identity["version"]}

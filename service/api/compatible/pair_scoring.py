@@ -79,7 +79,6 @@ async def score_pairs(call: Call, asked: Asked) -> Scored:
         InferenceFailed: The model failed on some pair.
         ServiceError: As `answer_query` does.
     """
-    scorer, _, model = call.state.ready_parts()  # now: a drain may begin while we wait
     n_texts, limits = len(asked.texts), call.state.limits
     if not n_texts:
         raise NothingToScore(asked.texts_field)
@@ -97,18 +96,19 @@ async def score_pairs(call: Call, asked: Asked) -> Scored:
         priority=asked.priority,
         queries=tuple(asked.queries) if len(asked.queries) > 1 else (),
     )
-    prepared, answer = await answer_query(call.request, call.state, query, call.started_s)
+    answered = await answer_query(call.request, call.state, query, call.started_s)
+    answer = answered.answer
     scores = _all_scores(query, answer)
     if not asked.may_cut:
         _refuse_what_was_cut(asked, answer)
-    details = scorer.details(prepared)
+    details = answered.details()
     return Scored(
         request_id=answer.request_id,
         scores=scores,
         margins=details.margins.tolist(),
         computed_tokens=details.computed_tokens,
         times=answer.times,
-        model=model,
+        model=answered.model,
     )
 
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from service.api import error_handlers, explain_route
 from service.api.explain_schemas import MAX_TEXT_CHARS, ExplainResponse
-from service.api.state import RequestLimits, ServiceState
+from service.api.state import RequestLimits, ServiceState, Serving
 from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, StageTimes
 from service.metrics import Metrics
 from service.pair_seen import PairSeen, Side, SideSeen, Token, Word
@@ -67,7 +67,8 @@ def state_with(scorer: FakeScorer, max_ads: int = 512) -> ServiceState:
     metrics = Metrics(CollectorRegistry(), [explain_route.EXPLAIN_ROUTE], outcomes)
     limits = RequestLimits(100_000, 1, max_ads, default_timeout_s=1, max_timeout_s=2)
     model = {"model": {"name": "m", "version": "v"}}
-    return ServiceState(metrics, limits, FakeClock(), cast("Scorer[Any]", scorer), model)
+    serving = Serving(cast("Scorer[Any]", scorer), model)
+    return ServiceState(metrics, limits, FakeClock(), serving)
 
 
 async def asked(state: ServiceState, body: object = ASKED) -> httpx.Response:

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.batching.admission import Admission, Candidate, Caution, Machine, Verdict, decide
-from service.batching.cost_model import BatchCost
 from service.batching.waiting import WaitingPairs
 
 NOW_S = 50.0
-SECOND_EACH = BatchCost(per_batch_s=0.0, per_token_s=1.0, per_square_s=0.0)  # pairs of one token
 
 Waiting = Sequence[tuple[float, int]]  # deadline from now, priority
 
@@ -40,8 +38,8 @@ def asked(
     candidate = Candidate(work_s, min(work_s, 1.0), NOW_S + deadline_s, priority)
     admission = decide(
         pairs,
+        np.ones(n),
         candidate,
-        SECOND_EACH,
         Machine(workers, 8, max_queue_s),
         busy_s=busy_s,
         caution=caution,

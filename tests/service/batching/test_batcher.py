@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from service.batching.admission import Machine
-from service.batching.batcher import BatchDone, Batcher
+from service.batching.batch import BatchDone
+from service.batching.batcher import Batcher
 from service.batching.cost_model import BatchCost, CostModel
 from service.batching.pair_job import PairJob, PendingRequest
 from service.batching.planner import BatchLimits
 from service.domain import PairStatus, Priority
 from service.errors import DeadlineUnreachable, NotReady, QueueFull
-from tests.fakes import FakeClock, FakeModel, FakePair, until
+from tests.fakes import FakeClock, FakeModel, FakePair, generation, until
 
 pytestmark = pytest.mark.anyio
 
@@ -27,13 +28,12 @@ class Bench:
 
     def __init__(self) -> None:
         self.clock, self.model = FakeClock(), FakeModel()
+        self.generation = generation(self.model, MS_A_TOKEN)
         self.done: list[BatchDone] = []
         self.batcher: Batcher[FakePair] = Batcher(
-            self.model,
             LIMITS,
             workers=1,
             max_queue_s=0.5,
-            cost_model=CostModel(MS_A_TOKEN),
             clock=self.clock,
             on_batch=self.done.append,
         )
@@ -49,7 +49,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 def auction(bench: Bench, pairs: list[FakePair], deadline_s: float = FAR_S) -> PendingRequest:
     request = PendingRequest(len(pairs), 1, deadline_s, Priority.AUCTION)
-    jobs = [PairJob(pair) for pair in pairs]
+    jobs = [PairJob(pair, bench.generation) for pair in pairs]
     for index, job in enumerate(jobs):
         job.subscribe(request, index)
     bench.batcher.submit(request, jobs)
@@ -214,7 +214,7 @@ async def test_a_prediction_that_refuses_all_work_is_doubted_until_work_runs_aga
 async def test_a_pair_that_runs_already_is_shared_and_not_run_again(bench: Bench) -> None:
     bench.model.hold()
     first, second = (PendingRequest(1, 1, FAR_S, Priority.AUCTION) for _ in range(2))
-    job = PairJob(FakePair(10, logit=3.0))
+    job = PairJob(FakePair(10, logit=3.0), bench.generation)
     job.subscribe(first, 0)
     bench.batcher.submit(first, [job])
     job.subscribe(second, 0)
@@ -263,10 +263,79 @@ async def test_draining_gives_up_when_its_time_is_over_and_says_how_much_was_cut
 
 
 async def test_a_finished_batch_tells_its_size_and_its_padding(bench: Bench) -> None:
-    bench.batcher._cost_model = CostModel(BatchCost(1.0, 1e-3, 0.0))  # padding costs nothing
+    bench.generation.cost_model = CostModel(BatchCost(1.0, 1e-3, 0.0))  # padding costs nothing
     request = auction(bench, [FakePair(19), FakePair(20)])
     await request.done
     await until(lambda: bool(bench.done))
     (batch,) = bench.done
     assert (batch.n_pairs, batch.tokens, batch.padded_tokens) == (2, 39, 40)
     assert batch.predicted_s == pytest.approx(1.04)
+
+
+def of_another_model(bench: Bench, model: FakeModel, pairs: list[FakePair]) -> PendingRequest:
+    bench.generation = generation(model, MS_A_TOKEN)
+    return auction(bench, pairs)
+
+
+async def test_each_model_runs_the_pairs_that_were_encoded_for_it_and_no_other(
+    bench: Bench,
+) -> None:
+    new = FakeModel()
+    bench.model.hold()
+    old_requests = [auction(bench, [FakePair(10, logit=1.0)] * 3) for _ in range(3)]
+    new_requests = [of_another_model(bench, new, [FakePair(10, logit=2.0)] * 3) for _ in range(3)]
+    bench.model.release()
+    for request in (*old_requests, *new_requests):
+        await request.done
+        assert request.statuses == [PairStatus.OK] * 3
+    assert {pair.logit for batch in bench.model.batches for pair in batch} == {1.0}
+    assert {pair.logit for batch in new.batches for pair in batch} == {2.0}
+
+
+async def test_what_batches_cost_is_learned_for_each_model(bench: Bench) -> None:
+    first = bench.generation
+    new = FakeModel()
+
+    def take_three_seconds(_: Sequence[FakePair]) -> bool:
+        bench.clock.time_s += 3.0
+        return False
+
+    new.fail_on = take_three_seconds
+    await of_another_model(bench, new, [FakePair(10)]).done
+    assert bench.generation.cost.batch_s(1, 10.0) == pytest.approx(3.0)
+    assert first.cost == MS_A_TOKEN
+
+
+async def test_a_generation_has_ended_when_its_last_pair_has_run_and_others_go_on(
+    bench: Bench,
+) -> None:
+    new = FakeModel()
+    old = bench.generation
+    bench.model.hold()
+    last = auction(bench, [FakePair(10)] * 6)
+    of_another_model(bench, new, [FakePair(10)] * 6)
+    finish = asyncio.ensure_future(bench.batcher.finish(old, timeout_s=60))
+    await until(lambda: bool(bench.clock.timers))
+    assert not finish.done()
+    new.hold()
+    bench.model.release()
+    assert await finish
+    assert last.statuses == [PairStatus.OK] * 6
+    assert bench.batcher.running_batches == 1
+    new.release()
+
+
+async def test_an_idle_generation_has_ended_at_once(bench: Bench) -> None:
+    assert await bench.batcher.finish(bench.generation, timeout_s=60)
+
+
+async def test_nobody_waits_for_ever_for_a_generation_to_end(bench: Bench) -> None:
+    bench.model.hold()
+    late = auction(bench, [FakePair(10)])
+    finish = asyncio.ensure_future(bench.batcher.finish(bench.generation, timeout_s=3))
+    await until(lambda: bool(bench.clock.timers))
+    bench.clock.advance(3)
+    assert not await finish
+    bench.model.release()
+    await late.done
+    assert late.statuses == [PairStatus.OK]

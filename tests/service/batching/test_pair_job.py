@@ -5,10 +5,11 @@ import pytest
 
 from service.batching.pair_job import PairJob, PendingRequest
 from service.domain import PairStatus, Priority
-from tests.fakes import FakePair
+from tests.fakes import FakeModel, FakePair, generation
 
 pytestmark = pytest.mark.anyio
 
+MODEL = generation(FakeModel())
 LOGIT = np.array([2.5], dtype=np.float32)
 
 
@@ -50,7 +51,7 @@ async def test_the_end_of_a_request_is_told_once() -> None:
 
 async def test_one_computation_settles_everyone_who_asked_for_the_pair() -> None:
     outcomes: list[object] = []
-    job = PairJob(FakePair(10), on_settled=outcomes.append)
+    job = PairJob(FakePair(10), MODEL, on_settled=outcomes.append)
     first, second = a_request(1), a_request(2)
     job.subscribe(first, 0)
     job.subscribe(second, 0)
@@ -63,7 +64,7 @@ async def test_one_computation_settles_everyone_who_asked_for_the_pair() -> None
 
 
 async def test_a_job_is_wanted_as_long_as_one_request_waits() -> None:
-    job: PairJob[FakePair] = PairJob(FakePair(10))
+    job: PairJob[FakePair] = PairJob(FakePair(10), MODEL)
     first, second = a_request(1), a_request(1)
     job.subscribe(first, 0)
     job.subscribe(second, 0)
@@ -76,14 +77,14 @@ async def test_a_job_is_wanted_as_long_as_one_request_waits() -> None:
 async def test_the_first_batch_of_a_request_is_what_counts_as_its_start() -> None:
     pending = a_request(2)
     for at_s in (3.0, 4.0):
-        job: PairJob[FakePair] = PairJob(FakePair(10))
+        job: PairJob[FakePair] = PairJob(FakePair(10), MODEL)
         job.subscribe(pending, 0)
         job.settle(PairStatus.OK, LOGIT, at_s)
     assert pending.started_s == 3.0
 
 
 async def test_a_cut_off_ends_the_requests_that_still_wait_and_says_so() -> None:
-    job: PairJob[FakePair] = PairJob(FakePair(10))
+    job: PairJob[FakePair] = PairJob(FakePair(10), MODEL)
     here, gone = a_request(1), a_request(1)
     job.subscribe(here, 0)
     job.subscribe(gone, 0)

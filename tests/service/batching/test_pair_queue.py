@@ -6,17 +6,19 @@ from collections.abc import Sequence
 import pytest
 
 from service.batching.cost_model import BatchCost
+from service.batching.generation import Generation
 from service.batching.pair_job import TAKEN, PairJob, PendingRequest
 from service.batching.pair_queue import PairQueue
 from service.batching.planner import BatchLimits
 from service.domain import Priority
 from service.errors import DeadlineUnreachable, QueueFull
-from tests.fakes import FakePair
+from tests.fakes import FakeModel, FakePair, generation
 
 pytestmark = pytest.mark.anyio
 
 LIMITS = BatchLimits(max_pairs=4, max_padded_tokens=1000, max_padding_ratio=0.1)
 TENTH_EACH = BatchCost(per_batch_s=0.0, per_token_s=0.005, per_square_s=0.0)  # of 20 tokens
+MODEL = generation(FakeModel(), TENTH_EACH)
 NOW_S = 10.0
 
 
@@ -32,29 +34,30 @@ def add(
     deadline_s: float = 9999.0,
     priority: Priority = Priority.AUCTION,
     shared: Sequence[PairJob[FakePair]] = (),
+    of: Generation[FakePair] = MODEL,
 ) -> tuple[PendingRequest, list[PairJob[FakePair]]]:
     request = PendingRequest(n_pairs + len(shared), 1, deadline_s, priority)
-    new: list[PairJob[FakePair]] = [PairJob(FakePair(length_tokens)) for _ in range(n_pairs)]
+    new: list[PairJob[FakePair]] = [PairJob(FakePair(length_tokens), of) for _ in range(n_pairs)]
     for index, job in enumerate([*new, *shared]):
         job.subscribe(request, index)
-    queue.add(request, [*new, *shared], TENTH_EACH)
+    queue.add(request, [*new, *shared])
     return request, new
 
 
 def take(
     queue: PairQueue[FakePair], now_s: float = NOW_S
 ) -> tuple[list[PairJob[FakePair]], list[PairJob[FakePair]]]:
-    return queue.take(TENTH_EACH, now_s, LIMITS.max_pairs)
+    return queue.take(now_s, LIMITS.max_pairs)
 
 
 async def test_the_room_is_counted_in_predicted_seconds() -> None:
     queue = a_queue(max_queue_s=0.55)
     add(queue, 3)
-    assert queue.wait_s(TENTH_EACH) == pytest.approx(0.3)
+    assert queue.wait_s() == pytest.approx(0.3)
     request = PendingRequest(3, 1, 9999.0, Priority.AUCTION)
-    queue.check_room(request, [20, 20], TENTH_EACH, busy_s=0.0, caution=1.0, now_s=NOW_S)
+    queue.check_room(request, MODEL, [20, 20], busy_s=0.0, caution=1.0, now_s=NOW_S)
     with pytest.raises(QueueFull, match="600 ms of work, the limit is 550 ms") as refused:
-        queue.check_room(request, [20, 20, 20], TENTH_EACH, busy_s=0.0, caution=1.0, now_s=NOW_S)
+        queue.check_room(request, MODEL, [20, 20, 20], busy_s=0.0, caution=1.0, now_s=NOW_S)
     assert refused.value.retry_after_s == pytest.approx(0.05)
 
 
@@ -62,12 +65,12 @@ async def test_a_request_that_would_be_late_hears_how_late() -> None:
     queue = a_queue()
     add(queue, 3, deadline_s=NOW_S + 1)
     request = PendingRequest(2, 1, NOW_S + 0.4, Priority.AUCTION)
-    queue.check_room(request, [20], TENTH_EACH, busy_s=0.0, caution=1.0, now_s=NOW_S)
+    queue.check_room(request, MODEL, [20], busy_s=0.0, caution=1.0, now_s=NOW_S)
     with pytest.raises(DeadlineUnreachable, match="take 300 ms or more now; with 200 ms left"):
         queue.check_room(
             PendingRequest(2, 1, NOW_S + 0.2, Priority.AUCTION),
+            MODEL,
             [20, 20],
-            TENTH_EACH,
             busy_s=0.1,
             caution=1.0,
             now_s=NOW_S,
@@ -102,11 +105,11 @@ async def test_small_requests_are_served_one_after_the_other() -> None:
 async def test_the_longest_pairs_of_a_request_start_first() -> None:
     queue = a_queue()
     _, middle = add(queue, 3, length_tokens=40)
-    short = [PairJob(FakePair(10 * i)) for i in (1, 9, 3, 7)]
+    short = [PairJob(FakePair(10 * i), MODEL) for i in (1, 9, 3, 7)]
     request = PendingRequest(4, 1, 9999.0, Priority.AUCTION)
     for index, job in enumerate(short):
         job.subscribe(request, index)
-    queue.add(request, short, TENTH_EACH)
+    queue.add(request, short)
     assert take(queue)[0] == middle
     served = [take(queue)[0][0].encoded.length_tokens for _ in short]
     assert served == [90, 70, 30, 10]
@@ -212,10 +215,13 @@ async def test_rows_stay_right_while_pairs_come_and_go_in_any_order() -> None:
         else:
             for job in (*take(queue)[0],):
                 assert waiting.pop(id(job)).row == TAKEN
-        lengths = queue._table.columns().length_tokens.tolist()
-        assert lengths == [job.encoded.length_tokens for job in queue._jobs]
-        assert [job.row for job in queue._jobs] == list(range(len(queue)))
-        assert {id(job) for job in queue._jobs} == set(waiting)
+        assert len(queue) == len(waiting)
+        if queue.has(MODEL):
+            table = queue._tables[MODEL]
+            lengths = table.columns().length_tokens.tolist()
+            assert lengths == [job.encoded.length_tokens for job in table.all_jobs()]
+            assert [job.row for job in table.all_jobs()] == list(range(len(queue)))
+            assert {id(job) for job in table.all_jobs()} == set(waiting)
 
 
 async def test_clearing_returns_all_that_waits() -> None:

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.batching.cost_model import BatchCost
-from service.batching.planner import BatchLimits, fair_batch_pairs, plan_batch
+from service.batching.planner import (
+    BatchLimits,
+    BatchPlan,
+    fair_batch_pairs,
+    most_urgent,
+    plan_batch,
+)
 from service.batching.waiting import WaitingPairs
 
 NOW_S = 50.0
@@ -210,3 +216,19 @@ def test_a_fair_batch_takes_no_more_rounds_than_full_ones(
     full_rounds = math.ceil(math.ceil(n_waiting / max_pairs) / idle_workers)
     assert 1 <= n_pairs <= max_pairs
     assert rounds == full_rounds
+
+
+def test_of_two_models_plans_the_one_with_the_more_urgent_anchor_runs() -> None:
+    def urgency(*pairs: Pair) -> BatchPlan:
+        table = [
+            [p.length_tokens, p.priority, p.turn, p.latest_start_s, p.deadline_s] for p in pairs
+        ]
+        return plan_batch(WaitingPairs(*np.array(table, np.float64).T), CPU, COST, NOW_S)
+
+    nothing = urgency(Pair(deadline_s=NOW_S))
+    bulk = urgency(Pair(priority=1, turn=NOW_S - 9, latest_start_s=NOW_S))
+    later, sooner = urgency(Pair(turn=NOW_S + 1), Pair()), urgency(Pair(turn=NOW_S - 1))
+    pressed = urgency(Pair(turn=NOW_S + 9, latest_start_s=NOW_S))
+    ascending = [pressed, sooner, later, bulk, nothing]
+    assert [most_urgent(ascending[first:]) for first in range(5)] == [0] * 5
+    assert [most_urgent(ascending[first:][::-1]) for first in range(5)] == [4, 3, 2, 1, 0]

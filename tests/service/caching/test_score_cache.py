@@ -24,3 +24,14 @@ def test_another_model_or_query_finds_nothing() -> None:
     assert cache.keys("q", ["ad"]) != other.keys("q", ["ad"])
     assert cache.keys("q", ["ad"]) != cache.keys("r", ["ad"])
     assert cache.keys("q a", ["d"]) != cache.keys("q", ["ad"])
+
+
+def test_another_models_cache_takes_the_same_memory_where_it_fits_and_no_score() -> None:
+    cache = ScoreCache(MIB, 1, "v1")
+    cache.insert(cache.keys("q", ["ad"]), [np.ones(1, np.float32)], [False])
+    after = ScoreCache(MIB, 1, "v2", before=cache)
+    assert after.store is cache.store
+    assert not after.lookup(after.keys("q", ["ad"]))[0].any()
+    again = ScoreCache(MIB, 1, "v1", before=after)
+    assert again.lookup(again.keys("q", ["ad"]))[0].all()
+    assert ScoreCache(MIB, 3, "v3", before=cache).store is not cache.store

@@ -28,3 +28,13 @@ def test_a_cache_without_memory_answers_nothing() -> None:
     cache = TokenCache(0, 4)
     cache.insert(["a"], [ids(1)])
     assert cache.lookup(["a"]) == [None]
+
+
+def test_another_tokenizers_ids_are_never_found_in_the_memory_they_share() -> None:
+    cache = TokenCache(2**20, 4, "one")
+    cache.insert(["a"], [ids(1)])
+    other = TokenCache(2**20, 4, "other", before=cache)
+    assert other.store is cache.store
+    assert other.lookup(["a"]) == [None]
+    assert TokenCache(2**20, 4, "one", before=other).lookup(["a"])[0] is not None
+    assert TokenCache(2**20, 5, "one", before=cache).store is not cache.store

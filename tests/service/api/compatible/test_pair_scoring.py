@@ -15,7 +15,7 @@ from service.api.compatible.calls import Call
 from service.api.compatible.dialects import TEI, TextTooLong
 from service.api.compatible.pair_scoring import Asked, score_pairs
 from service.api.recording import begin, record_of
-from service.api.state import RequestLimits, ServiceState
+from service.api.state import RequestLimits, ServiceState, Serving
 from service.domain import PairStatus, Priority
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, NotReady
 from service.metrics import Metrics
@@ -33,7 +33,8 @@ class Caller:
         self.bench = Bench(cache_bytes=2**20)
         limits = RequestLimits(10_000, 10.0, 1_000, default_timeout_s=1.0, max_timeout_s=60.0)
         metrics = Metrics(CollectorRegistry(), [], [])
-        self.state = ServiceState(metrics, limits, self.bench.clock, self.bench.scorer, {"n": "m"})
+        serving = Serving(self.bench.scorer, {"n": "m"})
+        self.state = ServiceState(metrics, limits, self.bench.clock, serving)
         self.left = asyncio.Event()
         app = FastAPI()
         app.state.service = self.state

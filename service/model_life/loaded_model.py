@@ -1,0 +1,128 @@
+"""From a folder to a model that can take over: all that is slow, and nothing that serves."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.batching.cost_model import CostModel
+from service.batching.generation import Generation
+from service.batching.planner import BatchLimits
+from service.caching.score_cache import ScoreCache
+from service.caching.token_cache import TokenCache
+from service.cost_warm_up import learn_costs
+from service.errors import BundleCorrupt, InvalidSetting
+from service.scoring.bundle import (
+    TOKENIZER_FILE,
+    Bundle,
+    open_bundle,
+    self_test,
+    verified_manifest,
+)
+from service.scoring.encoding import EncodedPair
+
+logger = logging.getLogger(__name__)
+
+TOKEN_CACHE_SHARE = 0.25  # of the memory for caches; the rest keeps scores
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class LoadedModel:
+    """A model that has passed its self-test, with all that is its own.
+
+    Attributes:
+        bundle: Its facts, its text side and its session.
+        generation: Its side in the batches, with what they cost.
+        scores: What was scored by it before.
+        tokens: Tokens by its tokenizer.
+    """
+
+    bundle: Bundle
+    generation: Generation[EncodedPair]
+    scores: ScoreCache
+    tokens: TokenCache
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Where models come from, and what they must fit.
+
+    Attributes:
+        path: Folder of the bundle, or a link to it.
+        provider: Execution provider.
+        limits: Ceilings of a batch.
+        cache_bytes: Memory for scores and tokens.
+    """
+
+    path: Path
+    provider: str
+    limits: BatchLimits
+    cache_bytes: int
+
+    def load(self, before: LoadedModel | None = None) -> LoadedModel | None:
+        """Open what the folder holds now: verified, warmed up, tested, its costs learned.
+
+        Args:
+            before: The model that serves. What is the same in the new one is shared with it.
+
+        Returns:
+            None where the folder holds the version that serves already.
+
+        Raises:
+            StartupError: It cannot be served here; the message says why.
+        """
+        # Once: a link that is set anew meanwhile must not give parts of two bundles.
+        path = self.path.resolve()
+        if before is not None:
+            version = verified_manifest(path).model.version
+            if version == before.bundle.manifest.model.version:
+                return None
+        bundle = open_bundle(path, self.provider, before.bundle if before else None)
+        self._check_lengths(bundle)
+        worst = self_test(bundle)
+        if verified_manifest(path) != bundle.manifest:  # nor may a folder that was renamed
+            raise BundleCorrupt(f"bundle at {path} was replaced while it was read; try again")
+        logger.info("golden pairs agree with the export", extra={"worst_logit_difference": worst})
+        cost_model = CostModel()
+        # Beside traffic the wall clock would tell of the others' work. On a CPU a run takes place
+        # in the thread that asks for it.
+        on_cpu = self.provider == "cpu"
+        now_s = time.thread_time if before and on_cpu else time.perf_counter
+        learn_costs(cost_model, bundle, self.limits, now_s)
+        return LoadedModel(
+            bundle,
+            Generation(bundle.model, cost_model),
+            self._score_cache(bundle, before),
+            self._token_cache(bundle, before),
+        )
+
+    def _check_lengths(self, bundle: Bundle) -> None:
+        longest = bundle.manifest.inputs.max_length_tokens
+        most = self.limits.max_padded_tokens
+        if most < longest:
+            # The planner relies on this: a longer pair could never leave the queue.
+            raise InvalidSetting(
+                f"max_batch_tokens is {most}, under the model's longest pair of {longest} tokens"
+            )
+
+    def _score_cache(self, bundle: Bundle, before: LoadedModel | None) -> ScoreCache:
+        return ScoreCache(
+            self.cache_bytes - self._token_bytes,
+            bundle.n_logits,
+            bundle.manifest.model.version,
+            before.scores if before else None,
+        )
+
+    def _token_cache(self, bundle: Bundle, before: LoadedModel | None) -> TokenCache:
+        return TokenCache(
+            self._token_bytes,
+            bundle.manifest.inputs.max_length_tokens,
+            bundle.manifest.files_sha256[TOKENIZER_FILE],
+            before.tokens if before else None,
+        )
+
+    @property
+    def _token_bytes(self) -> int:
+        return int(self.cache_bytes * TOKEN_CACHE_SHARE)
