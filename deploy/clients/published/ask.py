@@ -17,7 +17,21 @@ from typing import Any
 Ranking = list[tuple[int, float]]
 
 
-def cohere(url: str, query: str, ads: list[str]) -> Ranking:
+def cohere_v1(url: str, query: str, ads: list[str]) -> Ranking:
+    """Cohere's own, first API, with objects that it must give back."""
+    from cohere import Client
+
+    answer: Any = Client(api_key="none", base_url=url).rerank(
+        model="any",
+        query=query,
+        documents=[{"text": ad, "url": f"https://ads.example/{i}"} for i, ad in enumerate(ads)],
+        return_documents=True,
+    )
+    assert all(one.document.text == ads[one.index] for one in answer.results)  # noqa: S101
+    return [(one.index, one.relevance_score) for one in answer.results]
+
+
+def cohere_v2(url: str, query: str, ads: list[str]) -> Ranking:
     """Cohere's own."""
     from cohere import ClientV2
 
@@ -33,8 +47,10 @@ def infinity_client(url: str, query: str, ads: list[str]) -> Ranking:
     from infinity_client.api.default import rerank
     from infinity_client.models import RerankInput
 
-    body = RerankInput(query=query, documents=ads, model="any")
-    answer: Any = rerank.sync(client=Client(base_url=url), body=body)
+    client = Client(base_url=url)
+    body = RerankInput(query=query, documents=ads, model="any", return_documents=True)
+    answer: Any = rerank.sync(client=client, body=body)
+    assert all(one.document == ads[one.index] for one in answer.results)  # noqa: S101
     return [(one.index, one.relevance_score) for one in answer.results]
 
 
@@ -55,13 +71,32 @@ def tritonclient(url: str, query: str, ads: list[str]) -> Ranking:
     return sorted(enumerate(scores), key=lambda entry: -entry[1])
 
 
-def litellm(url: str, query: str, ads: list[str]) -> Ranking:
-    """LiteLLM's rerank for Cohere's API."""
+def litellm_cohere(url: str, query: str, ads: list[str]) -> Ranking:
+    """LiteLLM's provider for Cohere."""
+    return _litellm(f"{url}/v1/rerank", "cohere", query, ads)
+
+
+def litellm_infinity(url: str, query: str, ads: list[str]) -> Ranking:
+    """LiteLLM's provider for Infinity."""
+    return _litellm(url, "infinity", query, ads)
+
+
+def litellm_jina(url: str, query: str, ads: list[str]) -> Ranking:
+    """LiteLLM's provider for Jina."""
+    return _litellm(f"{url}/v1/rerank", "jina_ai", query, ads)
+
+
+def litellm_vllm(url: str, query: str, ads: list[str]) -> Ranking:
+    """LiteLLM's provider for vLLM, whose bodies at `/rerank` are the same as for Infinity."""
+    return _litellm(f"{url}/v1", "hosted_vllm", query, ads)
+
+
+def _litellm(api_base: str, provider: str, query: str, ads: list[str]) -> Ranking:
     from litellm import rerank
 
     answer = rerank(
-        model="cohere/any", query=query, documents=ads, top_n=len(ads), api_key="none",
-        api_base=f"{url}/v1/rerank",
+        model=f"{provider}/any", query=query, documents=ads, top_n=len(ads), api_key="none",
+        api_base=api_base,
     )  # fmt: skip
     return [(one["index"], one["relevance_score"]) for one in answer.results]
 
@@ -117,8 +152,9 @@ def _llama_index(reranker: Any, query: str, ads: list[str]) -> Ranking:  # noqa:
 CLIENTS: dict[str, Callable[[str, str, list[str]], Ranking]] = {
     function.__name__: function
     for function in (
-        cohere, infinity_client, langchain_cohere, langchain_jina, litellm, llama_index_cohere,
-        llama_index_jina, llama_index_tei, tritonclient,
+        cohere_v1, cohere_v2, infinity_client, langchain_cohere, langchain_jina, litellm_cohere,
+        litellm_infinity, litellm_jina, litellm_vllm, llama_index_cohere, llama_index_jina,
+        llama_index_tei, tritonclient,
     )
 }  # fmt: skip
 

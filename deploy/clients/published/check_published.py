@@ -20,17 +20,22 @@ import httpx
 QUERY = "best running shoes for marathons"
 ADS = ["Cheap printer ink outlet", "Nike Marathon Elite Shoes - 20% Off", "Running gear"]
 
-CLIENTS: dict[str, tuple[str, ...]] = {
-    "cohere": ("cohere",),
-    "infinity_client": ("infinity_client",),
-    "langchain_cohere": ("langchain-cohere",),
-    "langchain_jina": ("langchain-community",),
-    "litellm": ("litellm",),
-    "llama_index_cohere": ("llama-index-postprocessor-cohere-rerank",),
-    "llama_index_jina": ("llama-index-postprocessor-jinaai-rerank",),
-    "llama_index_tei": ("llama-index-postprocessor-tei-rerank",),
-    "tritonclient": ("tritonclient[http]",),
+CLIENTS = {
+    "cohere_v1": "cohere",
+    "cohere_v2": "cohere",
+    "infinity_client": "infinity_client",
+    "langchain_cohere": "langchain-cohere",
+    "langchain_jina": "langchain-community",
+    "litellm_cohere": "litellm",
+    "litellm_infinity": "litellm",
+    "litellm_jina": "litellm",
+    "litellm_vllm": "litellm",
+    "llama_index_cohere": "llama-index-postprocessor-cohere-rerank",
+    "llama_index_jina": "llama-index-postprocessor-jinaai-rerank",
+    "llama_index_tei": "llama-index-postprocessor-tei-rerank",
+    "tritonclient": "tritonclient[http]",
 }
+"""What each needs from the package index; those of one package share an environment."""
 
 SCRIPT = Path(__file__).with_name("ask.py")
 INSTALL_S, ASK_S = 900, 120
@@ -46,11 +51,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/published-clients"))
     parser.add_argument("--only", choices=sorted(CLIENTS), action="append", help="repeatable")
     options = parser.parse_args()
-    expected = our_ranking(options.url)
+    try:
+        expected = our_ranking(options.url)
+    except httpx.HTTPError as error:
+        sys.exit(f"no scores from {options.url}: {error}")
     print("| client | version | MB | result |\n|---|---|---|---|")
     failed = False
     for name in options.only or CLIENTS:
-        folder = options.work / name
+        folder = options.work / CLIENTS[name]
         try:
             version = install(folder, CLIENTS[name])
             verdict = difference(expected, ask(folder, name, options.url))
@@ -69,11 +77,11 @@ def our_ranking(url: str) -> list[tuple[int, float]]:
     return sorted(enumerate(scores), key=lambda entry: -entry[1])
 
 
-def install(folder: Path, packages: tuple[str, ...]) -> str:
+def install(folder: Path, package: str) -> str:
     """Make the environment where it is not there.
 
     Returns:
-        The version of the first package.
+        The version that is installed.
 
     Raises:
         subprocess.SubprocessError: It failed, or took longer than `INSTALL_S`.
@@ -81,8 +89,8 @@ def install(folder: Path, packages: tuple[str, ...]) -> str:
     python = folder / "bin" / "python"
     if not python.exists():
         _run(INSTALL_S, sys.executable, "-m", "venv", str(folder))
-    _run(INSTALL_S, str(python), "-m", "pip", "install", "--quiet", *packages)
-    package = packages[0].partition("[")[0]
+    _run(INSTALL_S, str(python), "-m", "pip", "install", "--quiet", package)
+    package = package.partition("[")[0]
     return _run(
         60, str(python), "-c", f"import importlib.metadata as m; print(m.version({package!r}))"
     )

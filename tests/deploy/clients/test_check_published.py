@@ -23,7 +23,7 @@ def test_another_order_and_another_score_are_differences_and_32_bits_are_none() 
     assert difference(OURS, [(1, 0.9), (0, 0.51), (2, 0.1)]) == "scores off by up to 0.01"
 
 
-@pytest.mark.parametrize("name", ["cohere", "infinity_client", "tritonclient"])
+@pytest.mark.parametrize("name", ["cohere_v1", "cohere_v2", "infinity_client", "tritonclient"])
 def test_the_clients_that_are_installed_here_rank_as_we_do(
     name: str, tiny_bundle_int8: Path
 ) -> None:
