@@ -43,7 +43,9 @@ def shown_request_and_response() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def test_the_readmes_curl_returns_what_the_readme_shows(service: RunningService) -> None:
     request, shown = shown_request_and_response()
-    answer = service.score(request).json()
+    assert request["timeout_ms"] == 250
+    # The machine that tests may be full; what the example allows is for one that is not.
+    answer = service.score({**request, "timeout_ms": 10_000}).json()
     assert answer["model"]["name"] == shown["model"]["name"]
     assert re.fullmatch("[0-9a-f]{12}", answer["model"]["version"])
     assert answer.keys() == shown.keys()
