@@ -13,10 +13,17 @@ SCORE_PATH = b"/v1/score"
 
 # An answer whose encoding we did not ask for could be small on the wire and huge when unpacked.
 OWN_HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-FRAMING = ("content-length", "transfer-encoding", "connection")
+NOT_THE_CALLERS = (
+    "host",
+    "content-type",
+    "content-length",
+    "transfer-encoding",
+    "accept-encoding",
+    "connection",
+)
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
-HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+HEADER_VALUE = re.compile(r"([\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?)?")  # 5.5
 
 
 class BodyWhenSent(httpx.SyncByteStream, httpx.AsyncByteStream):
@@ -72,15 +79,29 @@ def checked_base_url(base_url: str) -> httpx.URL:
         url = httpx.URL(instance("base_url", base_url, str))
     except httpx.InvalidURL as error:
         raise ValueError(f"base_url: {takes}, got {base_url!r}: {error}") from error
+    if url.userinfo:
+        raise ValueError("base_url: takes no user and password; send an Authorization header")
+    _check_host(base_url, url)
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError(f"base_url: must be http://host or https://host, got {base_url!r}")
     if url.port is not None and not 1 <= url.port <= 65_535:
         raise ValueError(f"base_url: takes a port from 1 to 65535, got {url.port}")
-    if url.userinfo:
-        raise ValueError("base_url: takes no user and password; send an Authorization header")
     if "?" in base_url or "#" in base_url:
         raise ValueError(f"base_url: takes no query and no fragment, got {base_url!r}")
     return url
+
+
+def _check_host(base_url: str, url: httpx.URL) -> None:
+    """Refuse a name that the resolver would not even ask for.
+
+    Raises:
+        ValueError: An empty or too long part between dots, or one that is no coded name.
+    """
+    try:
+        _ = url.host  # decoded here, where it is an international name
+        url.raw_host.decode("ascii").encode("idna")  # as the resolver does
+    except UnicodeError as error:
+        raise ValueError(f"base_url: {base_url!r} names no host: {error}") from error
 
 
 def _checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
@@ -92,10 +113,14 @@ def _checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
     for name, value in headers.items():
         if not HEADER_NAME.fullmatch(instance("headers", name, str)):
             raise ValueError(f"headers: {name!r} is no name of a header")
-        if name.lower() in FRAMING:
+        if name.lower() in NOT_THE_CALLERS:
             raise ValueError(f"headers: {name!r} is the client's own")
-        if not HEADER_VALUE.fullmatch(instance(f"headers[{name!r}]", value, str)):
-            raise ValueError(f"headers[{name!r}]: takes printable ASCII characters")
+        # Values are keys, so no message holds one.
+        if not isinstance(value, str):
+            raise TypeError(f"headers[{name!r}]: takes str, got {type(value).__name__}")
+        if not HEADER_VALUE.fullmatch(value):
+            takes = "takes printable ASCII characters, with no blank at either end"
+            raise ValueError(f"headers[{name!r}]: {takes}")
         # As one case, so that it replaces a default instead of standing beside it.
         checked[name.title()] = value
     return checked

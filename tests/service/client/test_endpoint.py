@@ -17,6 +17,8 @@ def headers_of(endpoint: Endpoint) -> dict[str, str]:
         ("https://ads.test:8443/a/b/", "https://ads.test:8443/a/b/v1/score", "ads.test:8443"),
         ("http://ads.test/a%20b", "http://ads.test/a%20b/v1/score", "ads.test"),
         ("http://[::1]:8000", "http://[::1]:8000/v1/score", "[::1]:8000"),
+        ("http://bücher.test", "http://xn--bcher-kva.test/v1/score", "xn--bcher-kva.test"),
+        (f"http://{'a' * 63}.test.", f"http://{'a' * 63}.test./v1/score", f"{'a' * 63}.test."),
         ("http://127.0.0.1:65535", "http://127.0.0.1:65535/v1/score", "127.0.0.1:65535"),
     ],
 )
@@ -36,12 +38,11 @@ def test_a_request_says_what_it_sends_and_takes_no_packed_answer() -> None:
     }
 
 
-def test_a_callers_headers_replace_ours_but_not_what_the_body_is() -> None:
-    given = {"user-agent": "auction/2", "CONTENT-TYPE": "text/plain", "X-Key": "k"}
+def test_a_callers_headers_are_sent_and_may_name_the_caller() -> None:
+    given = {"user-agent": "auction/2", "X-Key": "k", "X-Empty": "", "x-spaced": "a \t b"}
     headers = headers_of(Endpoint("http://adrel.test", given))
     assert headers["user-agent"] == "auction/2"
-    assert headers["content-type"] == "application/json"
-    assert headers["x-key"] == "k"
+    assert (headers["x-key"], headers["x-empty"], headers["x-spaced"]) == ("k", "", "a \t b")
 
 
 def test_one_request_leaves_nothing_in_the_next() -> None:
@@ -67,6 +68,11 @@ def test_one_request_leaves_nothing_in_the_next() -> None:
         ("http://adrel/?", "no query and no fragment"),
         ("http://adrel/#top", "no query and no fragment"),
         ("http://me:secret@adrel", "an Authorization header"),
+        ("http://me:secret@a..b", "an Authorization header"),
+        ("http://a..b", "names no host"),
+        ("http://.", "names no host"),
+        (f"http://{'a' * 64}.test", "names no host"),
+        ("http://xn--zzzz", "names no host"),
     ],
 )
 def test_a_base_url_that_cannot_work_is_told_what_is_taken(base_url: str, problem: str) -> None:
@@ -87,7 +93,13 @@ def test_a_base_url_that_is_no_text_is_refused() -> None:
         ({"": "k"}, "'' is no name of a header"),
         ({"X-Key": "k\r\nX-Other: 1"}, "takes printable ASCII"),
         ({"X-Key": "schlüssel"}, "takes printable ASCII"),
+        ({"X-Key": " k"}, "no blank at either end"),
+        ({"X-Key": "k\t"}, "no blank at either end"),
+        ({"X-Key": " "}, "no blank at either end"),
         ({"content-length": "5"}, "is the client's own"),
+        ({"HOST": "other.test"}, "is the client's own"),
+        ({"Content-type": "text/plain"}, "is the client's own"),
+        ({"Accept-Encoding": "gzip"}, "is the client's own"),
         ({"Transfer-Encoding": "chunked"}, "is the client's own"),
         ({"connection": "close"}, "is the client's own"),
     ],
@@ -95,6 +107,13 @@ def test_a_base_url_that_is_no_text_is_refused() -> None:
 def test_a_header_that_cannot_be_sent_is_refused(headers: dict[str, str], problem: str) -> None:
     with pytest.raises(ValueError, match=f"headers.*{problem}"):
         Endpoint("http://adrel.test", headers)
+
+
+@pytest.mark.parametrize("value", ["Bearer s3cr3t\n", " Bearer s3cr3t", b"Bearer s3cr3t"])
+def test_a_header_is_refused_by_its_name_and_its_value_is_not_told(value: str) -> None:
+    with pytest.raises((TypeError, ValueError), match="Authorization") as caught:
+        Endpoint("http://adrel.test", {"Authorization": value})
+    assert "s3cr3t" not in str(caught.value)
 
 
 @pytest.mark.parametrize("headers", [[("X-Key", "k")], {"X-Key": 1}, {1: "k"}, "X-Key: k"])
