@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def number(name: str, value: object, least: float, most: float = math.inf, unit: str = "") -> float:
@@ -58,6 +60,17 @@ def instance(name: str, value: object, kind: type[T]) -> T:
     """
     if not isinstance(value, kind):
         raise TypeError(f"{name}: takes {kind.__name__}, got {described(value)}")
+    return value
+
+
+def function(name: str, value: F) -> F:
+    """The value, if it can be called.
+
+    Raises:
+        TypeError: It cannot.
+    """
+    if not callable(value):
+        raise TypeError(f"{name}: takes a function, got {described(value)}")
     return value
 
 

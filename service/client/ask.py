@@ -24,17 +24,17 @@ class Ask:
 
     query: str
     ads: tuple[Ad, ...]
+    request_id: str
     priority: PriorityName = "auction"
     min_score: float | None = None
-    request_id: str | None = None
 
 
 def checked_ask(
     query: object,
     ads: object,
+    request_id: object,
     priority: object = "auction",
     min_score: object = None,
-    request_id: object = None,
 ) -> Ask:
     """What is asked, if it can be.
 
@@ -45,9 +45,9 @@ def checked_ask(
     return Ask(
         instance("query", query, str),
         _checked_ads(ads),
+        instance("request_id", request_id, str),
         _checked_priority(priority),
         None if min_score is None else number("min_score", min_score, 0, 1),
-        None if request_id is None else instance("request_id", request_id, str),
     )
 
 

@@ -12,11 +12,11 @@ from typing import Self, Unpack, cast
 
 import httpx
 
-from service.client.arguments import instance, whole_number
+from service.client.arguments import function, instance, whole_number
 from service.client.asynchronous_transport import KeepAliveTransport
 from service.client.call import Call, CallOptions, Calls
 from service.client.connections import MAX_IN_FLIGHT
-from service.client.errors import AdrelError
+from service.client.errors import AdrelError, BadAnswer
 from service.client.fallback import Fallback, checked_fallback, with_fallback
 from service.client.result import ScoreResult
 from service.client.retry import RetryPolicy
@@ -72,7 +72,7 @@ class AsyncAdrelClient:
             clock=clock,
             random=random,
         )
-        self._sleep = sleep
+        self._sleep = function("sleep", sleep)
         self._turns = asyncio.Semaphore(whole_number("max_in_flight", max_in_flight, 1))
         self._transport = (
             KeepAliveTransport()
@@ -88,7 +88,7 @@ class AsyncAdrelClient:
 
         Raises:
             AdrelError: No ad has a score; the kind says why.
-            RuntimeError: The client was used in another event loop before.
+            RuntimeError: The client is closed, or was used in another event loop before.
         """
         return await self._run(self._calls.begin(query, ads, **options))
 
@@ -101,7 +101,7 @@ class AsyncAdrelClient:
 
         Raises:
             RequestRefused: The request is wrong.
-            RuntimeError: The client was used in another event loop before.
+            RuntimeError: The client is closed, or was used in another event loop before.
         """
         asked_then = checked_fallback(fallback)
         call = self._calls.begin(query, ads, **options)
@@ -126,18 +126,21 @@ class AsyncAdrelClient:
             raise call.out_of_time() from None
 
     async def _attempt(self, call: Call) -> ScoreResult:
-        answer_begun = False
         request = call.begin_attempt()
         try:
             response = await self._transport.handle_async_request(request)
-            answer_begun = True
             async with contextlib.aclosing(response):
                 body = call.answer_bytes(response.status_code)
                 async for piece in cast("httpx.AsyncByteStream", response.stream):
                     body.add(piece)
+                try:
+                    return call.result(response.status_code, response.headers, body.whole())
+                except BadAnswer:  # it may be another request's, and the next one too
+                    if "network_stream" in response.extensions:
+                        await response.extensions["network_stream"].aclose()
+                    raise
         except httpx.RequestError as error:
-            raise call.failure(error, answer_begun) from error
-        return call.result(response.status_code, response.headers, body.whole())
+            call.fail(error)
 
     def _stay_in_one_loop(self) -> None:
         """Connections belong to a loop: in another one, a call would never end, or oddly."""

@@ -13,6 +13,7 @@ from service.client.connections import (
     KEEP_ALIVE_S,
     KeptConnections,
     as_httpx_errors,
+    asking,
     to_httpcore,
 )
 
@@ -49,13 +50,15 @@ class KeepAliveTransport(httpx.AsyncBaseTransport):
                 await connection.aclose()
 
         try:
-            with as_httpx_errors(request):
+            with asking(request, connection):
                 answer = await connection.handle_async_request(asked)
         except BaseException:  # also cancelled before it was sent: the connection is still good
             await done()
             raise
         body = _Body(answer.stream, request, done)
-        return httpx.Response(answer.status, headers=answer.headers, stream=body)
+        return httpx.Response(
+            answer.status, headers=answer.headers, stream=body, extensions=answer.extensions
+        )
 
     async def _connection(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection:
         connection, useless = self._kept.take(origin)

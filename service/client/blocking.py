@@ -11,11 +11,11 @@ from typing import Self, Unpack, cast
 
 import httpx
 
-from service.client.arguments import instance
+from service.client.arguments import function, instance
 from service.client.blocking_transport import DeadlineTransport
 from service.client.call import Call, CallOptions, Calls
 from service.client.deadline_network import until
-from service.client.errors import AdrelError
+from service.client.errors import AdrelError, BadAnswer
 from service.client.fallback import Fallback, checked_fallback, with_fallback
 from service.client.result import ScoreResult
 from service.client.retry import RetryPolicy
@@ -48,11 +48,12 @@ class AdrelClient:
 
         Args:
             base_url: Where the service is, such as `http://127.0.0.1:8000`; a path is kept.
-            timeout_ms: Time for a call that names none.
+            timeout_ms: Time for a call that names none; at most 60,000, as for the service.
             network_margin_ms: Kept back of what the service is told it has; of a short time at most
                 a quarter.
             retry: What is tried again; at most one more attempt by default.
-            headers: Sent with every request, such as what a proxy asks for.
+            headers: Sent with every request, such as what a proxy asks for. Host and those that
+                tell of the body and the connection are the client's own.
             transport: How bytes travel; a `DeadlineTransport` with other options, or a test's. Any
                 other one of httpx bounds each wait by what is left, not their sum, and a forked
                 process must not use it.
@@ -73,7 +74,7 @@ class AdrelClient:
             clock=clock,
             random=random,
         )
-        self._sleep = sleep
+        self._sleep = function("sleep", sleep)
         self._transport = (
             DeadlineTransport()
             if transport is None
@@ -92,6 +93,7 @@ class AdrelClient:
             AdrelError: No ad has a score; the kind says why.
             TypeError: An argument of another type, or an unknown option; nothing was sent.
             ValueError: A number or a priority that no service takes; nothing was sent.
+            RuntimeError: The client is closed.
         """
         return self._run(self._calls.begin(query, ads, **options))
 
@@ -114,6 +116,7 @@ class AdrelClient:
                 also with a wrong address or credentials (`WrongEndpoint`) the auction goes on.
             TypeError: As for `score`, or a fallback that is no such function or gives no number.
             ValueError: As for `score`, or a fallback's score out of range.
+            RuntimeError: The client is closed.
         """
         asked_then = checked_fallback(fallback)
         call = self._calls.begin(query, ads, **options)
@@ -133,19 +136,21 @@ class AdrelClient:
                 self._sleep(wait_s)
 
     def _attempt(self, call: Call) -> ScoreResult:
-        answer_begun = False
         request = call.begin_attempt()
         request.extensions["timeout"] = httpx.Timeout(max(0.0, call.deadline.left_s())).as_dict()
         try:
-            response = self._transport.handle_request(request)
-            answer_begun = True
-            with contextlib.closing(response):
+            with contextlib.closing(self._transport.handle_request(request)) as response:
                 body = call.answer_bytes(response.status_code)
                 for piece in cast("httpx.SyncByteStream", response.stream):
                     body.add(piece)
+                try:
+                    return call.result(response.status_code, response.headers, body.whole())
+                except BadAnswer:  # it may be another request's, and the next one too
+                    if "network_stream" in response.extensions:
+                        response.extensions["network_stream"].close()
+                    raise
         except httpx.RequestError as error:
-            raise call.failure(error, answer_begun) from error
-        return call.result(response.status_code, response.headers, body.whole())
+            call.fail(error)
 
     def close(self) -> None:
         """Close the connections."""

@@ -16,6 +16,7 @@ from service.client.connections import (
     MAX_CONNECTIONS,
     KeptConnections,
     as_httpx_errors,
+    asking,
     to_httpcore,
 )
 from service.client.deadline_network import DeadlineBackend, wait_s
@@ -78,12 +79,15 @@ class DeadlineTransport(httpx.BaseTransport):
 
             try:
                 connection = self._connection(kept, asked.url.origin)
-                answer = connection.handle_request(asked)
+                with asking(request, connection):
+                    answer = connection.handle_request(asked)
             except BaseException:
                 done()
                 raise
         body = _Body(answer.stream, request, done)
-        return httpx.Response(answer.status, headers=answer.headers, stream=body)
+        return httpx.Response(
+            answer.status, headers=answer.headers, stream=body, extensions=answer.extensions
+        )
 
     def _connection(
         self, kept: KeptConnections[httpcore.HTTPConnection], origin: httpcore.Origin

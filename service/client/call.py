@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, NoReturn, TypedDict, Unpack
 
 import httpx
 
-from service.client.arguments import instance, number
+from service.client.arguments import function, instance, number
 from service.client.ask import Ask, PriorityName, checked_ask
 from service.client.deadline import Deadline, service_timeout_ms
 from service.client.endpoint import Endpoint
 from service.client.errors import AdrelError, DeadlineExceeded, RequestRefused
 from service.client.failures import error_of_network, error_of_status
+from service.client.request_ids import RequestIds
 from service.client.result import AdResult, AdStatus, ScoreResult
 from service.client.retry import Retries, RetryPolicy
 from service.client.wire import AnswerBytes, body_with_timeout, body_without_timeout, parse_answer
@@ -28,7 +29,7 @@ class CallOptions(TypedDict, total=False):
         timeout_ms: Time for the whole call; the client's default where absent.
         priority: `auction` (the default) goes before `batch`.
         min_score: Asks for `eligible` on each ad.
-        request_id: Echoed, and in the service's log; made up by the service where absent.
+        request_id: In the service's log, and the answer must have it; made up where absent.
     """
 
     timeout_ms: float
@@ -97,7 +98,7 @@ class Call:
             raise error_of_status(status, headers, body)
         scored = parse_answer(body, self.ask)
         return ScoreResult(
-            scored.request_id,
+            self.ask.request_id,
             scored.scores,
             scored.model,
             scored.timing,
@@ -105,9 +106,15 @@ class Call:
             self.attempts,
         )
 
-    def failure(self, error: httpx.RequestError, answer_begun: bool) -> AdrelError:
-        """The error of an exchange that brought no answer."""
-        return error_of_network(error, answer_begun) or self.out_of_time()
+    def fail(self, error: httpx.RequestError) -> NoReturn:
+        """End an exchange that brought no answer.
+
+        Raises:
+            AdrelError: What that means.
+        """
+        # The words of a request that could not be written quote its headers: they hold keys.
+        cause = None if isinstance(error, httpx.LocalProtocolError) else error
+        raise error_of_network(error) or self.out_of_time() from cause
 
     def wait_before_retry_s(self, error: AdrelError) -> float:
         """How long to wait before the next attempt.
@@ -168,12 +175,13 @@ class Calls:
             ValueError: A URL, a number or a header that cannot work.
         """
         self._endpoint = Endpoint(base_url, headers)
+        self._clock = function("clock", clock)
         Deadline.after(timeout_ms, clock)  # a bad default fails now, not in the first auction
         self._timeout_ms = timeout_ms
         self._network_margin_ms = number("network_margin_ms", network_margin_ms, 0)
         policy = RetryPolicy() if retry is None else instance("retry", retry, RetryPolicy)
-        self._retries = Retries(policy, random)
-        self._clock = clock
+        self._retries = Retries(policy, function("random", random))
+        self._request_ids = RequestIds()
         self._closed = False
 
     def begin(self, query: str, ads: Sequence[Ad], **options: Unpack[CallOptions]) -> Call:
@@ -190,6 +198,8 @@ class Calls:
             if name not in CallOptions.__optional_keys__:
                 known = ", ".join(CallOptions.__annotations__)
                 raise TypeError(f"{name}: no such option; there are {known}")
+        if asked.get("request_id") is None:
+            asked["request_id"] = self._request_ids.following()
         ask = checked_ask(query, ads, **asked)
         if self._closed:
             raise RuntimeError("this client is closed")

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+import h11
 import httpcore
 import httpx
 
@@ -32,6 +33,9 @@ class Connection(Protocol):
 
     def is_available(self) -> bool:
         """Whether a request can be sent on it: it is open, and none is under way."""
+
+    def is_idle(self) -> bool:
+        """Whether it is open after a request; a new one is not."""
 
     def has_expired(self) -> bool:
         """Whether it was idle for too long, or the other side has closed it."""
@@ -68,8 +72,13 @@ class KeptConnections(Generic[C]):
 
     def keep(self, origin: httpcore.Origin, connection: C) -> bool:
         """Whether it is kept for another request; if not, the caller has to close it."""
+        good = (
+            connection.is_available()
+            and not connection.has_expired()
+            and not _has_surplus(connection)
+        )
         with self._lock:
-            if self._ended or not connection.is_available():
+            if self._ended or not good:
                 return False
             self._stacks.setdefault(_place(origin), []).append(connection)
             return True
@@ -80,6 +89,26 @@ class KeptConnections(Generic[C]):
         self._ended = True
         stacks, self._stacks = self._stacks, {}
         return [connection for stack in stacks.values() for connection in stack]
+
+
+def _has_surplus(connection: Connection) -> bool:
+    """Whether more was read than the answer: the next request would take it for its own."""
+    state = _h11_of(connection)
+    return state is not None and state.trailing_data[0] != b""
+
+
+def _nothing_came(connection: Connection) -> bool:
+    """Whether no byte of an answer was read when reading failed."""
+    state = _h11_of(connection)
+    if state is None or state.their_state is not h11.SEND_RESPONSE:
+        return False
+    return state.trailing_data[0] == b""
+
+
+def _h11_of(connection: Connection) -> h11.Connection | None:
+    """What has come, byte by byte. httpcore knows it and has no public word for it."""
+    state = getattr(getattr(connection, "_connection", None), "_h11_state", None)
+    return state if isinstance(state, h11.Connection) else None
 
 
 def _place(origin: httpcore.Origin) -> Place:
@@ -106,3 +135,24 @@ def as_httpx_errors(request: httpx.Request) -> Iterator[None]:
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
         kind = getattr(httpx, type(error).__name__)
         raise kind(str(error), request=request) from error
+
+
+class ClosedWhileIdle(httpx.ReadError):
+    """A kept connection was closed before any byte of an answer: while it was idle, most likely."""
+
+
+@contextlib.contextmanager
+def asking(request: httpx.Request, connection: Connection) -> Iterator[None]:
+    """As `as_httpx_errors`, from before a request is sent until the head of its answer is there.
+
+    Raises:
+        ClosedWhileIdle: In place of what says that the connection was closed, where that fits.
+    """
+    was_kept = connection.is_idle()
+    try:
+        with as_httpx_errors(request):
+            yield
+    except (httpx.ReadError, httpx.RemoteProtocolError) as error:
+        if was_kept and _nothing_came(connection):
+            raise ClosedWhileIdle(str(error), request=request) from error
+        raise

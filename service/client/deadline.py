@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from service.client.arguments import number
 
 MIN_TIMEOUT_MS = 1e-3
-MAX_TIMEOUT_MS = 1e9
+MAX_TIMEOUT_MS = 60_000  # the service's `max_timeout_ms`, unless it is set to another
 MARGIN_SHARE = 0.25  # the most of what is left that is kept back for the network
 
 
@@ -36,7 +36,7 @@ class Deadline:
 
         Raises:
             TypeError: No number.
-            ValueError: No positive time, or one beyond all reason.
+            ValueError: Less than `MIN_TIMEOUT_MS`, or more than `MAX_TIMEOUT_MS`.
         """
         asked_ms = number("timeout_ms", timeout_ms, MIN_TIMEOUT_MS, MAX_TIMEOUT_MS, "milliseconds")
         now_s = clock()

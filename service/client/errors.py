@@ -2,13 +2,14 @@
 
 AdrelError            .code, .message, .details, .retry_after_s, .http_status
 |- RequestRefused     the request is wrong: 422, 413, 415. Fix the caller
-|- WrongEndpoint      401, 403, 404, 405, a redirect: no score route there, or not for this caller.
-|                     Fix the base URL, the headers or the deployment
+|- WrongEndpoint      401, 403, 404, 405, a redirect, an unknown host, an untrusted certificate: no
+|                     score route there, or not for this caller. Fix the base URL, the headers or
+|                     the deployment
 |- Overloaded         429: nothing of the request was admitted
 |- NotReady           503: starting or draining
 |- DeadlineExceeded   504, or the caller's own time is over
-|- ServiceFailed      any other 5xx
-|- ConnectionFailed   no connection, or it was closed before the answer was there
+|- ServiceFailed      any other 5xx, and any other 4xx in the service's words, such as 408
+|- ConnectionFailed   no connection, or it brought no whole answer
 `- BadAnswer          an answer that is not the service's: a proxy's page, a missing ad
 """
 
@@ -23,7 +24,8 @@ class AdrelError(Exception):
 
     Attributes:
         code: The service's own slug (README, "Errors"), else one of the client's:
-            `deadline_exceeded`, `connection_failed`, `bad_answer`, `http_<status>`.
+            `deadline_exceeded`, `connection_failed`, `bad_answer`, `unknown_host`, `tls_failed`,
+            `unsendable_request`, `http_<status>`.
         message: What happened.
         details: The service's facts for programs.
         retry_after_s: When the service says that trying again may pay.
@@ -74,22 +76,23 @@ class DeadlineExceeded(AdrelError):
 
 
 class ServiceFailed(AdrelError):
-    """A fault of the service, or of what stands before it."""
+    """A fault of the service, of what stands before it, or of the way there."""
 
 
 class ConnectionFailed(AdrelError):
-    """There is no connection, or it was closed before the answer was there.
+    """There is no connection, or it brought no whole answer, or what is no HTTP.
 
     Attributes:
-        answer_begun: The head of an answer had come, so the work was done.
+        unread: The service has read nothing of the request, as far as can be told: no connection
+            came about, or a kept one was closed before any byte of an answer.
     """
 
-    def __init__(self, message: str, answer_begun: bool) -> None:
+    def __init__(self, message: str, unread: bool) -> None:
         super().__init__("connection_failed", message)
-        self.answer_begun = answer_begun
+        self.unread = unread
 
     def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles take what __init__ takes
-        return type(self), (self.message, self.answer_begun)
+        return type(self), (self.message, self.unread)
 
 
 class BadAnswer(AdrelError):

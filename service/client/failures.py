@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
 
+from service.client.connections import ClosedWhileIdle
 from service.client.errors import (
     AdrelError,
     BadAnswer,
@@ -19,6 +22,16 @@ from service.client.errors import (
     WrongEndpoint,
 )
 from service.client.wire import error_fields
+
+# Of a host that there is not. Others tell of the resolver, which may know the host later.
+NO_SUCH_HOST = {
+    getattr(socket, name)
+    for name in ("EAI_NONAME", "EAI_NODATA", "EAI_ADDRFAMILY")
+    if hasattr(socket, name)  # not all of them on every system
+}
+
+# A handshake that broke off says nothing about the other side's certificate or protocol.
+BROKE_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 OF_STATUS: Mapping[int, type[AdrelError]] = {
     401: WrongEndpoint,
@@ -37,8 +50,7 @@ OF_STATUS: Mapping[int, type[AdrelError]] = {
 def error_of_status(status: int, headers: Mapping[str, str], body: bytes) -> AdrelError:
     """The error that an answer other than 200 stands for.
 
-    A 4xx that is not in the table is the caller's fault if the service says so. From anything else
-    on the way it is no fault of the request.
+    Of a 4xx that is not in the table, such as 408 for a slow connection, no request is to blame.
     """
     ours = error_fields(body)
     code, message, details = ours or (f"http_{status}", f"{body[:200]!r}", ())
@@ -46,10 +58,8 @@ def error_of_status(status: int, headers: Mapping[str, str], body: bytes) -> Adr
         kind = OF_STATUS[status]
     elif 300 <= status < 400:  # not followed: the body would be sent twice within one deadline
         kind, message = WrongEndpoint, f"leads to {headers.get('location', 'nowhere')!r:.200}"
-    elif 500 <= status < 600:
+    elif 500 <= status < 600 or (400 <= status < 500 and ours):
         kind = ServiceFailed
-    elif 400 <= status < 500 and ours:
-        kind = RequestRefused
     else:
         kind = BadAnswer
     return kind(code, message, details, _retry_after_s(headers, details), status)
@@ -67,14 +77,26 @@ def _retry_after_s(
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def error_of_network(error: httpx.RequestError, answer_begun: bool) -> AdrelError | None:
-    """The error that a failed exchange stands for; None: time was over.
-
-    Args:
-        error: From httpx.
-        answer_begun: The head of the answer had come.
-    """
+def error_of_network(error: httpx.RequestError) -> AdrelError | None:
+    """The error that a failed exchange stands for; None: time was over."""
     # The time for each step is what is left of the call, so any timeout is the end of it.
     if isinstance(error, httpx.TimeoutException):
         return None
-    return ConnectionFailed(str(error) or type(error).__name__, answer_begun)
+    if isinstance(error, httpx.LocalProtocolError):
+        return WrongEndpoint("unsendable_request", "the request and its headers are not HTTP")
+    message = str(error) or type(error).__name__
+    if isinstance(error, httpx.ConnectError) and (code := _wrong_address(error)):
+        return WrongEndpoint(code, message)
+    return ConnectionFailed(message, isinstance(error, httpx.ConnectError | ClosedWhileIdle))
+
+
+def _wrong_address(error: httpx.ConnectError) -> str | None:
+    """What is wrong with the address; None where a connection may come about at another time."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror) and cause.errno in NO_SUCH_HOST:
+            return "unknown_host"
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, BROKE_OFF):
+            return "tls_failed"
+        cause = cause.__cause__
+    return None

@@ -63,7 +63,7 @@ class ScoreResult:
     """The outcome of a call: one `AdResult` per ad, in the order asked.
 
     Attributes:
-        request_id: The service's echo; where no answer came, the caller's own or None.
+        request_id: The caller's, or one that the client made up; also in the service's log.
         scores: One per ad.
         model: None where no answer came.
         timing: At the service; None where no answer came.
@@ -72,7 +72,7 @@ class ScoreResult:
         error: Why no answer came; only `score_or_fallback` returns such a result.
     """
 
-    request_id: str | None
+    request_id: str
     scores: tuple[AdResult, ...]
     model: ModelIdentity | None
     timing: Timing | None

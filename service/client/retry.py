@@ -8,13 +8,16 @@ is tried again:
     429                      after the time that the service names (`retry_after_ms`, else
                              Retry-After), never sooner, and not at all if it names none
     503 not_ready            this replica takes no work; another one, or this one soon, may
-    connection refused, or   nothing was received, or the work was lost with a process that ended,
-    closed before an answer  or the kept connection was closed while idle
+    no connection            nothing was received: refused, say, or the host's name cannot be looked
+                             up just now
+    a kept connection that   it was closed while idle; a new one has no reason to be, so that may
+    was closed before any    have been the work of this very request
+    byte of an answer
 
 Never: a wait for an answer that ended in a timeout, 504 (the work was done once, and time is over),
-500 and other 5xx (it would fail again, or a proxy gave up waiting), 422, 413 and 415 (the request
-is wrong), 401, 403, 404, 405 and redirects (the address is), an answer that broke off or is not the
-service's.
+500, other 5xx and 408 (it would fail again, or a proxy gave up waiting), 422, 413 and 415 (the
+request is wrong), 401, 403, 404, 405, redirects, an unknown host and a certificate that is not
+trusted (the address is), an answer that broke off or is not the service's.
 
 Three bounds hold together: `max_attempts` for a call; the deadline, by which the wait and a useful
 rest must fit; and a budget for all calls of a client together, one retry for ten calls in the long
@@ -96,7 +99,7 @@ def is_retryable(error: AdrelError) -> bool:
         case NotReady():
             return error.code == "not_ready"  # a foreign 503 can be anything
         case ConnectionFailed():
-            return not error.answer_begun
+            return error.unread
         case _:
             return False
 

@@ -1,7 +1,8 @@
 """Requests to bytes, answers to results. Strict in what decides an auction, lenient in the rest.
 
 Unknown fields of an answer are ignored, so that a newer service can be asked. An unknown status, a
-missing ad, another order or a score out of range is an error: it would rank the wrong ad.
+missing ad, another order, another request's id or a score out of range is an error: it would rank
+the wrong ad.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ SENT_BY_THE_SERVICE = {
 class Scored:
     """The contents of a 200."""
 
-    request_id: str
     model: ModelIdentity
     scores: tuple[AdResult, ...]
     timing: Timing
@@ -44,11 +44,10 @@ def body_without_timeout(ask: Ask) -> bytes:
         "query": ask.query,
         "ads": [_ad_fields(ad) for ad in ask.ads],
         "priority": ask.priority,
+        "request_id": ask.request_id,
     }
     if ask.min_score is not None:
         fields["min_score"] = ask.min_score
-    if ask.request_id is not None:
-        fields["request_id"] = ask.request_id
     text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Half a surrogate pair goes out as it is: the service refuses it, like every other bad text.
     return text[1:].encode("utf-8", "surrogatepass")
@@ -103,13 +102,15 @@ def parse_answer(body: bytes, ask: Ask) -> Scored:
         BadAnswer: Not the service's answer to this request; says what is wrong with it.
     """
     answer = _of_type(_json(body), dict, "the body")
+    request_id = _of_type(answer.get("request_id"), str, "request_id")
+    if request_id != ask.request_id:
+        raise _bad(f"request_id: is {request_id!r:.100}, the request's is {ask.request_id!r:.100}")
     model = _of_type(answer.get("model"), dict, "model")
     times = _of_type(answer.get("timing_ms"), dict, "timing_ms")
     scores = _of_type(answer.get("scores"), list, "scores")
     if len(scores) != len(ask.ads):
         raise _bad(f"scores: {len(scores)} for {len(ask.ads)} ads")
     return Scored(
-        _of_type(answer.get("request_id"), str, "request_id"),
         ModelIdentity(
             _of_type(model.get("name"), str, "model.name"),
             _of_type(model.get("version"), str, "model.version"),

@@ -57,7 +57,8 @@ def answering_server() -> Iterator[AnsweringServer]:
             if len(state.ports) - 1 in state.dropped:
                 self.close_connection = True
                 return
-            answer = json.dumps(answer_to(asked, request_id=str(self.client_address[1]))).encode()
+            model = {"name": "tiny", "version": str(self.client_address[1])}
+            answer = json.dumps(answer_to(asked, model=model)).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()

@@ -67,6 +67,7 @@ class SlowNetwork(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,  # noqa: ARG002
     ) -> httpcore.NetworkStream:
         self.connections.append(host)
+        self.hung_up = False  # this one is open
         self.spend(self.connect_s, timeout, httpcore.ConnectTimeout)
         if host in self.refusing:
             raise httpcore.ConnectError(f"{host} refused")

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from service.client.arguments import instance, number, whole_number
+from service.client.arguments import function, instance, number, whole_number
 
 
 @pytest.mark.parametrize("value", [50, 50.0, np.float32(50), np.int64(50)])
@@ -47,6 +47,12 @@ def test_another_type_is_told_both() -> None:
     assert instance("query", "shoe", str) == "shoe"
     with pytest.raises(TypeError, match="query: takes str, got bytes b'shoe'"):
         instance("query", b"shoe", str)
+
+
+def test_what_cannot_be_called_is_no_function() -> None:
+    assert function("clock", math.ceil) is math.ceil
+    with pytest.raises(TypeError, match="clock: takes a function, got None"):
+        function("clock", None)  # type: ignore[type-var]  # wrong on purpose
 
 
 def test_a_long_value_does_not_fill_the_log() -> None:

@@ -11,31 +11,37 @@ from tests.service.client.stand_ins import ADS
 
 
 def test_what_can_be_asked_is_taken_as_it_is() -> None:
-    assert checked_ask("shoe", ADS) == Ask("shoe", tuple(ADS))
-    asked = checked_ask("shoe", iter(ADS), "batch", np.float32(0.5), "auction-1")
-    assert asked == Ask("shoe", tuple(ADS), "batch", 0.5, "auction-1")
+    assert checked_ask("shoe", ADS, "r") == Ask("shoe", tuple(ADS), "r")
+    asked = checked_ask("shoe", iter(ADS), "auction-1", "batch", np.float32(0.5))
+    assert asked == Ask("shoe", tuple(ADS), "auction-1", "batch", 0.5)
     assert type(asked.min_score) is float
 
 
 def test_limits_that_are_a_services_own_are_not_guessed_here() -> None:
-    assert checked_ask("", []) == Ask("", ())
+    assert checked_ask("", [], "r") == Ask("", (), "r")
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: checked_ask(7, ADS), "query: takes str, got int 7"),
-        (lambda: checked_ask(None, ADS), "query: takes str, got None"),
-        (lambda: checked_ask("q", Ad("A")), "ads: takes a sequence of Ad, got a single one"),
-        (lambda: checked_ask("q", None), "ads: takes a sequence of Ad, got None"),
-        (lambda: checked_ask("q", "A"), "ads: takes a sequence of Ad, got str 'A'"),
-        (lambda: checked_ask("q", {"id": "A"}), "ads: takes a sequence of Ad, got dict"),
-        (lambda: checked_ask("q", [*ADS, {"id": "A"}]), "ads[2]: takes Ad, got dict {'id': 'A'}"),
-        (lambda: checked_ask("q", ["red shoe"]), "ads[0]: takes Ad, got str 'red shoe'"),
-        (lambda: checked_ask("q", [Ad(1)]), "ads[0].id: takes str, got int 1"),  # type: ignore[arg-type]  # wrong on purpose, here and below
-        (lambda: checked_ask("q", [Ad("A", title=None)]), "ads[0].title: takes str, got None"),  # type: ignore[arg-type]
-        (lambda: checked_ask("q", ADS, min_score="0.5"), "min_score: takes a number from 0 to 1"),
-        (lambda: checked_ask("q", ADS, request_id=7), "request_id: takes str, got int 7"),
+        (lambda: checked_ask(7, ADS, "r"), "query: takes str, got int 7"),
+        (lambda: checked_ask(None, ADS, "r"), "query: takes str, got None"),
+        (lambda: checked_ask("q", Ad("A"), "r"), "ads: takes a sequence of Ad, got a single one"),
+        (lambda: checked_ask("q", None, "r"), "ads: takes a sequence of Ad, got None"),
+        (lambda: checked_ask("q", "A", "r"), "ads: takes a sequence of Ad, got str 'A'"),
+        (lambda: checked_ask("q", {"id": "A"}, "r"), "ads: takes a sequence of Ad, got dict"),
+        (
+            lambda: checked_ask("q", [*ADS, {"id": "A"}], "r"),
+            "ads[2]: takes Ad, got dict {'id': 'A'}",
+        ),
+        (lambda: checked_ask("q", ["red shoe"], "r"), "ads[0]: takes Ad, got str 'red shoe'"),
+        (lambda: checked_ask("q", [Ad(1)], "r"), "ads[0].id: takes str, got int 1"),  # type: ignore[arg-type]  # wrong on purpose, here and below
+        (lambda: checked_ask("q", [Ad("A", title=None)], "r"), "ads[0].title: takes str, got None"),  # type: ignore[arg-type]
+        (
+            lambda: checked_ask("q", ADS, "r", min_score="0.5"),
+            "min_score: takes a number from 0 to 1",
+        ),
+        (lambda: checked_ask("q", ADS, 7), "request_id: takes str, got int 7"),
     ],
 )
 def test_another_type_is_named_with_what_is_taken(ask: Callable[[], Ask], message: str) -> None:
@@ -47,10 +53,10 @@ def test_another_type_is_named_with_what_is_taken(ask: Callable[[], Ask], messag
 @pytest.mark.parametrize("priority", ["urgent", 0, None, ["batch"]])
 def test_a_priority_that_there_is_not_is_refused(priority: object) -> None:
     with pytest.raises(ValueError, match="priority: takes 'auction' or 'batch'"):
-        checked_ask("q", ADS, priority)
+        checked_ask("q", ADS, "r", priority)
 
 
 @pytest.mark.parametrize("min_score", [-0.01, 1.01, float("nan")])
 def test_a_least_score_that_is_no_probability_is_refused(min_score: float) -> None:
     with pytest.raises(ValueError, match="min_score: takes a number from 0 to 1"):
-        checked_ask("q", ADS, min_score=min_score)
+        checked_ask("q", ADS, "r", min_score=min_score)

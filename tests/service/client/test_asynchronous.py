@@ -166,6 +166,8 @@ async def test_a_turn_comes_back_when_a_call_ends() -> None:
         ({"max_in_flight": 0}, "max_in_flight"),
         ({"max_in_flight": 1.5}, "max_in_flight"),
         ({"transport": DeadlineTransport()}, "transport"),
+        ({"sleep": None}, "sleep: takes a function, got None"),
+        ({"clock": 1}, "clock: takes a function, got int 1"),
     ],
 )
 def test_a_client_that_cannot_work_is_refused_by_name(changes: dict[str, Any], name: str) -> None:

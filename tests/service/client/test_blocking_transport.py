@@ -113,9 +113,8 @@ def test_a_kept_connection_that_is_known_to_be_closed_is_closed_here_and_costs_n
 def test_an_answer_that_breaks_off_is_an_error_that_is_not_tried_again() -> None:
     network = SlowNetwork(FakeTime())
     network.answer = lambda sent: answer_over_http(sent)[:-10]
-    with client_on(network) as client, pytest.raises(ConnectionFailed) as caught:
+    with client_on(network) as client, pytest.raises(ConnectionFailed):
         client.score("shoe", ADS)
-    assert caught.value.answer_begun
     assert len(network.connections) == 1
 
 

@@ -20,6 +20,9 @@ class FakeConnection:
     def is_available(self) -> bool:
         return self.available
 
+    def is_idle(self) -> bool:
+        return self.available
+
     def has_expired(self) -> bool:
         return self.expired
 
@@ -54,9 +57,10 @@ def test_one_that_has_waited_too_long_is_found_although_it_is_not_needed() -> No
     assert held.take(HERE) == (b, [])
 
 
-def test_a_connection_that_is_closed_or_busy_is_not_kept() -> None:
+def test_a_connection_that_is_closed_or_busy_or_has_something_to_read_is_not_kept() -> None:
     held = kept()
     assert not held.keep(HERE, FakeConnection("a", available=False))
+    assert not held.keep(HERE, FakeConnection("b", expired=True))
     assert held.take(HERE) == (None, [])
 
 

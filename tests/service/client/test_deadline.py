@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.client.deadline import Deadline, service_timeout_ms
+from service.client.deadline import MAX_TIMEOUT_MS, Deadline, service_timeout_ms
+from service.settings import Settings
 from tests.service.client.stand_ins import FakeTime
 
 
@@ -16,10 +17,15 @@ def test_time_runs_out_by_the_injected_clock() -> None:
     assert deadline.elapsed_ms() == pytest.approx(30)
 
 
-@pytest.mark.parametrize("timeout_ms", [0, -1, float("nan"), float("inf"), 2e9])
+@pytest.mark.parametrize("timeout_ms", [0, -1, float("nan"), float("inf"), 60_001])
 def test_a_timeout_that_is_none_is_refused(timeout_ms: float) -> None:
     with pytest.raises(ValueError, match="timeout_ms"):
         Deadline.after(timeout_ms, FakeTime().clock)
+
+
+def test_no_timeout_is_taken_that_the_service_refuses_by_itself() -> None:
+    assert Settings.model_fields["max_timeout_ms"].default == MAX_TIMEOUT_MS
+    assert Deadline.after(MAX_TIMEOUT_MS, FakeTime().clock).left_s() == 60
 
 
 def test_the_way_there_and_back_is_kept_from_the_service() -> None:

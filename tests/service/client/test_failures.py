@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import socket
+import ssl
 
+import httpcore
 import httpx
 import pytest
 
@@ -19,6 +22,7 @@ from service.client import (
     WrongEndpoint,
 )
 from service.client import errors as client_errors
+from service.client.connections import ClosedWhileIdle
 from service.client.failures import error_of_network, error_of_status
 from tests.service.client.stand_ins import refusal
 
@@ -36,7 +40,10 @@ def error_of(response: httpx.Response) -> AdrelError:
         (413, "body_too_large", RequestRefused),
         (404, "not_found", WrongEndpoint),
         (405, "method_not_allowed", WrongEndpoint),
-        (409, "some_refusal_of_a_newer_service", RequestRefused),
+        (408, "request_timeout", ServiceFailed),
+        (400, "client_gone", ServiceFailed),
+        (431, "head_too_large", ServiceFailed),
+        (409, "some_refusal_of_a_newer_service", ServiceFailed),
         (429, "queue_full", Overloaded),
         (429, "deadline_unreachable", Overloaded),
         (503, "not_ready", NotReady),
@@ -112,20 +119,59 @@ def test_details_that_are_no_time_are_passed_over(after_ms: object) -> None:
 
 def test_a_timeout_of_any_step_is_the_end_of_time() -> None:
     for kind in (httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ReadTimeout, httpx.WriteTimeout):
-        assert error_of_network(kind("late"), answer_begun=False) is None
+        assert error_of_network(kind("late")) is None
 
 
 @pytest.mark.parametrize(
-    "kind", [httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError]
+    ("kind", "unread"),
+    [
+        (httpx.ConnectError, True),
+        (ClosedWhileIdle, True),
+        (httpx.ReadError, False),
+        (httpx.WriteError, False),
+        (httpx.RemoteProtocolError, False),
+    ],
 )
-@pytest.mark.parametrize("answer_begun", [False, True])
-def test_a_broken_connection_says_whether_an_answer_had_begun(
-    kind: type[httpx.RequestError], answer_begun: bool
+def test_a_broken_connection_says_whether_the_request_was_read(
+    kind: type[httpx.RequestError], unread: bool
 ) -> None:
-    error = error_of_network(kind("broken"), answer_begun)
+    error = error_of_network(kind("broken"))
     assert isinstance(error, ConnectionFailed)
-    assert error.answer_begun is answer_begun
+    assert error.unread is unread
     assert error.http_status is None
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "unknown_host"),
+        (ssl.SSLCertVerificationError("self-signed certificate"), "tls_failed"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER]"), "tls_failed"),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), None),
+        (ssl.SSLEOFError(8, "EOF occurred in violation of protocol"), None),
+        (ConnectionRefusedError(111, "Connection refused"), None),
+    ],
+)
+def test_an_address_that_stays_wrong_is_told_from_one_that_does_not_answer_now(
+    cause: Exception, code: str | None
+) -> None:
+    below, above = httpcore.ConnectError(str(cause)), httpx.ConnectError(str(cause))
+    below.__cause__, above.__cause__ = cause, below
+    error = error_of_network(above)
+    if code is None:
+        assert isinstance(error, ConnectionFailed)
+        assert error.unread
+    else:
+        assert isinstance(error, WrongEndpoint)
+        assert error.code == code
+    assert error is not None
+    assert str(cause) in error.message
+
+
+def test_a_request_that_cannot_be_written_is_not_quoted() -> None:
+    error = error_of_network(httpx.LocalProtocolError("Illegal header value b'Bearer s3cr3t'"))
+    assert isinstance(error, WrongEndpoint)
+    assert "s3cr3t" not in str(error)
 
 
 def test_errors_survive_a_trip_between_processes() -> None:

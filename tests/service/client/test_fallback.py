@@ -21,7 +21,7 @@ PARTIAL = ScoreResult(
 
 
 def ask(min_score: float | None = None) -> Ask:
-    return Ask("shoe", tuple(ADS), min_score=min_score)
+    return Ask("shoe", tuple(ADS), "r", min_score=min_score)
 
 
 def test_only_ads_without_a_score_are_asked_about_and_are_marked() -> None:

@@ -18,7 +18,7 @@ import os, sys
 from service.client import Ad, AdrelClient
 
 def ask():
-    return client.score("shoe", [Ad("A", text="x")]).request_id
+    return client.score("shoe", [Ad("A", text="x")]).model.version  # its caller's port
 
 client = AdrelClient(sys.argv[1], timeout_ms=30_000)
 print("parent", ask(), flush=True)

@@ -15,6 +15,7 @@ from service.client.errors import (
     Overloaded,
     RequestRefused,
     ServiceFailed,
+    WrongEndpoint,
 )
 from service.client.retry import (
     Retries,
@@ -26,7 +27,7 @@ from service.client.retry import (
 
 BUSY = Overloaded("queue_full", "m", (), 0.02, 429)
 UNREADY = NotReady("not_ready", "m", (), None, 503)
-REFUSED = ConnectionFailed("refused", answer_begun=False)
+REFUSED = ConnectionFailed("refused", unread=True)
 
 
 @pytest.mark.parametrize("error", [BUSY, UNREADY, REFUSED])
@@ -39,11 +40,12 @@ def test_what_cost_the_service_nothing_is_tried_again(error: AdrelError) -> None
     [
         Overloaded("queue_full", "names no time to come back", (), None, 429),
         NotReady("http_503", "a proxy's", (), 1.0, 503),
-        ConnectionFailed("broke off amid the answer", answer_begun=True),
+        ConnectionFailed("no HTTP, or broke off", unread=False),
         DeadlineExceeded("deadline_exceeded", "m"),
         ServiceFailed("inference_failed", "m", (), 0.01, 500),
         RequestRefused("invalid_request", "m", (), 0.01, 422),
         BadAnswer("bad_answer", "m"),
+        WrongEndpoint("unknown_host", "m"),
     ],
 )
 def test_all_else_is_final(error: AdrelError) -> None:

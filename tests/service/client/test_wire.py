@@ -22,7 +22,7 @@ from service.client.wire import (
 from service.domain import PairStatus
 from tests.service.client.stand_ins import ADS, answer_to
 
-ASK = Ask("shoe", tuple(ADS))
+ASK = Ask("shoe", tuple(ADS), "r-1")
 
 
 def parsed(ask: Ask = ASK, **changes: object) -> Scored:
@@ -31,7 +31,7 @@ def parsed(ask: Ask = ASK, **changes: object) -> Scored:
 
 
 def test_the_body_is_what_the_service_reads() -> None:
-    ask = Ask("red", (Ad("1", "t", "d"), Ad("2", text="ü")), "batch", 0.5, "auction-1")
+    ask = Ask("red", (Ad("1", "t", "d"), Ad("2", text="ü")), "auction-1", "batch", 0.5)
     body = ScoreRequest.model_validate_json(body_with_timeout(body_without_timeout(ask), 33.5))
     assert (body.query, body.timeout_ms, body.priority) == ("red", 33.5, "batch")
     assert (body.min_score, body.request_id) == (0.5, "auction-1")
@@ -43,7 +43,7 @@ def test_the_body_is_what_the_service_reads() -> None:
 
 def test_what_is_not_asked_is_not_sent() -> None:
     fields = json.loads(body_with_timeout(body_without_timeout(ASK), 50))
-    assert fields.keys() == {"query", "ads", "timeout_ms", "priority"}
+    assert fields.keys() == {"query", "ads", "timeout_ms", "priority", "request_id"}
     assert fields["ads"][1] == {"id": "B", "text": "blue bag"}
 
 
@@ -58,14 +58,14 @@ def test_the_body_has_the_same_length_for_every_timeout(timeout_ms: float) -> No
 @given(st.text(), st.text())
 @example("half a surrogate pair \ud800", "\udfff")
 def test_any_text_goes_out_as_it_is(query: str, title: str) -> None:
-    body = body_with_timeout(body_without_timeout(Ask(query, (Ad("1", title),))), 1)
+    body = body_with_timeout(body_without_timeout(Ask(query, (Ad("1", title),), "r")), 1)
     fields = json.loads(body.decode("utf-8", "surrogatepass"))
     assert (fields["query"], fields["ads"][0].get("title", "")) == (query, title)
 
 
 def test_a_number_that_is_none_fails_before_anything_is_sent() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        body_without_timeout(Ask("q", tuple(ADS), min_score=float("nan")))
+        body_without_timeout(Ask("q", tuple(ADS), "r", min_score=float("nan")))
 
 
 @given(st.lists(st.text(max_size=50), min_size=1, max_size=40))
@@ -75,7 +75,7 @@ def test_any_answer_of_the_service_is_small_enough_to_be_read(ids: list[str]) ->
         for one in ids
     ]
     body = json.dumps(answer_to({"ads": []}, scores=scores), ensure_ascii=False)
-    asked = body_without_timeout(Ask("q", tuple(Ad(one) for one in ids)))
+    asked = body_without_timeout(Ask("q", tuple(Ad(one) for one in ids), "r"))
     taken = AnswerBytes(len(ids), len(asked), 200)
     for byte in body.encode("utf-8", "surrogatepass"):
         taken.add(bytes([byte]))
@@ -100,14 +100,13 @@ def test_an_answer_becomes_typed_results_in_the_order_of_the_ads() -> None:
         {"id": "A", "score": 0.25, "status": "cached", "eligible": False, "truncated": True},
         {"id": "B", "score": None, "status": "deadline"},
     ]
-    scored = parsed(Ask("shoe", tuple(ADS), min_score=0.5), scores=scores)
+    scored = parsed(Ask("shoe", tuple(ADS), "r-1", min_score=0.5), scores=scores)
     assert scored.scores == (
         AdResult("A", 0.25, AdStatus.CACHED, eligible=False, truncated=True),
         AdResult("B", None, AdStatus.DEADLINE),
     )
     assert (scored.model.name, scored.model.version) == ("tiny", "abc")
     assert (scored.timing.queue_ms, scored.timing.total_ms) == (1.0, 3.75)
-    assert scored.request_id == "made-up-1"
 
 
 def test_fields_of_a_newer_service_are_ignored() -> None:
@@ -145,6 +144,7 @@ OTHER = {"id": "B", "score": 0.5, "status": "ok"}
         ({"model": {"name": "tiny"}}, "model.version: should be str"),
         ({"timing_ms": {"encode": 10**400}}, "timing_ms.encode: should be a number"),
         ({"request_id": None}, "request_id: should be str"),
+        ({"request_id": "r-0"}, "request_id: is 'r-0', the request's is 'r-1'"),
     ],
 )
 def test_an_answer_that_could_rank_the_wrong_ad_is_an_error(
@@ -158,7 +158,7 @@ def test_an_answer_that_could_rank_the_wrong_ad_is_an_error(
 
 def test_where_eligibility_was_asked_for_a_score_must_have_it() -> None:
     with pytest.raises(BadAnswer, match="eligible: should be bool"):
-        parsed(Ask("shoe", tuple(ADS), min_score=0.5), scores=[GOOD, OTHER])
+        parsed(Ask("shoe", tuple(ADS), "r-1", min_score=0.5), scores=[GOOD, OTHER])
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"[]", b"null", b"[" * 100_000])
