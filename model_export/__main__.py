@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from model_export import distil_command, evaluate_command, export_command
 from model_export.errors import ExportError
 from service.errors import StartupError
 
@@ -29,9 +28,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         Exit code: 0, or 1 with the reason on stderr.
     """
-    arguments = _parser().parse_args(argv)
     try:
+        arguments = _parser().parse_args(argv)
         code: int = arguments.run(arguments)
+    except ModuleNotFoundError as error:  # the command is there with any extra, also the client's
+        print(
+            f"adrel: no module {error.name}; it needs its extra: pip install '.[export]'",
+            file=sys.stderr,
+        )
+        return 1
     except (ExportError, StartupError, OSError) as error:
         print(f"adrel: {error}", file=sys.stderr)
         return 1
@@ -39,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from model_export import distil_command, evaluate_command, export_command
+
     parser = argparse.ArgumentParser(
         prog="python -m model_export",
         description=__doc__,

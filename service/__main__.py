@@ -9,21 +9,24 @@ import signal
 import sys
 from typing import Literal
 
-import uvicorn
-from starlette.types import ASGIApp
+try:
+    import uvicorn
+    from starlette.types import ASGIApp
 
-from service.api import admin_routes, models_route
-from service.api.admin import create_admin_app
-from service.api.body import mark_late
-from service.api.doors import admin_door, public_door
-from service.api.keys import load_keys
-from service.api.state import ServiceState
-from service.app import create_app, load_model
-from service.connections import ConnectionLimits, guarded
-from service.errors import StartupError
-from service.log import configure_logging
-from service.server import AdminServer, Server, bind
-from service.settings import Settings, load_settings
+    from service.api import admin_routes, models_route
+    from service.api.admin import create_admin_app
+    from service.api.body import mark_late
+    from service.api.doors import admin_door, public_door
+    from service.api.keys import load_keys
+    from service.api.state import ServiceState
+    from service.app import create_app, load_model
+    from service.connections import ConnectionLimits, guarded
+    from service.errors import StartupError
+    from service.log import configure_logging
+    from service.server import AdminServer, Server, bind
+    from service.settings import Settings, load_settings
+except ModuleNotFoundError as error:  # the command is there with any extra, also the client's
+    sys.exit(f"adrel: no module {error.name}; serving needs the extra: pip install '.[serve]'")
 
 # Longer than the idle timeout of common load balancers (60 s), so that they close first and never
 # send a request into a connection that we are closing.

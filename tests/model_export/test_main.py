@@ -149,3 +149,23 @@ def test_finetune_never_writes_into_a_folder_that_is_something_else(
     assert main(["finetune", "--train", pairs, "--dev", pairs, "--out", out]) == 1
     assert "exists and is not an adapter" in capsys.readouterr().err
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments"),
+    [("numpy", ["--help"]), ("torch", ["finetune", "--train", "a", "--dev", "b", "--out", "c"])],
+)
+def test_without_its_extra_it_says_in_a_line_what_to_install(
+    missing: str, arguments: list[str]
+) -> None:
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "from model_export.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"adrel: no module {missing}")
+    assert "'.[export]'" in line
