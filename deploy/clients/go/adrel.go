@@ -6,11 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -52,8 +55,9 @@ type Answer struct {
 }
 
 const (
-	networkMargin  = 2 * time.Millisecond // kept back of what the service is told it has
-	maxAnswerBytes = 16 << 20
+	networkMargin = 2 * time.Millisecond // kept back of what the service is told it has
+	maxHeadBytes  = 64 << 10             // of an answer
+
 	maxRetryCredit = 100 // a call earns 1, a retry costs 10: one in ten, ten in a burst
 )
 
@@ -62,27 +66,59 @@ type Client struct {
 	HTTP    *http.Client // set its Transport for TLS of your own
 	url     string
 	timeout time.Duration
+	headers http.Header
 
 	mutex       sync.Mutex
 	retryCredit int
 }
 
+// Option is more about a new Client.
+type Option func(*Client) error
+
+// WithHeaders has every request carry these too, such as an Authorization for a service that asks
+// for keys.
+func WithHeaders(headers http.Header) Option {
+	return func(c *Client) error {
+		for name, values := range headers {
+			for _, value := range values {
+				c.headers.Add(name, value)
+			}
+		}
+		return checkHeaders(headers)
+	}
+}
+
 // New gives a client whose calls end after timeout, or by their context's deadline if that is
-// sooner.
-func New(baseURL string, timeout time.Duration) *Client {
-	return &Client{
+// sooner. Its error names the argument that cannot work.
+func New(baseURL string, timeout time.Duration, options ...Option) (*Client, error) {
+	url, err := scoreURL(baseURL)
+	if err != nil {
+		return nil, err
+	}
+	if timeout <= 0 {
+		return nil, fmt.Errorf("timeout: takes more than 0, got %v", timeout)
+	}
+	client := &Client{
 		HTTP: &http.Client{
 			// Idle for less than the service (75 s) and usual load balancers (60 s) allow. Proxies
 			// that the environment names are not used.
 			Transport: &http.Transport{
-				MaxIdleConnsPerHost: 100, IdleConnTimeout: 50 * time.Second, DisableCompression: true,
+				MaxIdleConnsPerHost: 100, IdleConnTimeout: 50 * time.Second,
+				MaxResponseHeaderBytes: maxHeadBytes, DisableCompression: true,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		url:         strings.TrimRight(baseURL, "/") + "/v1/score",
+		url:         url,
 		timeout:     timeout,
+		headers:     http.Header{},
 		retryCredit: maxRetryCredit,
 	}
+	for _, option := range options {
+		if err := option(client); err != nil {
+			return nil, err
+		}
+	}
+	return client, nil
 }
 
 // Score scores the ads; some may have no score, see each one's Status. Its error is an *Error, the
@@ -90,6 +126,9 @@ func New(baseURL string, timeout time.Duration) *Client {
 func (c *Client) Score(ctx context.Context, request Request) (*Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	if err := checkTexts(request); err != nil {
+		return nil, err
+	}
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -104,7 +143,7 @@ func (c *Client) Score(ctx context.Context, request Request) (*Answer, error) {
 }
 
 // ScoreOrFallback asks fallback about each ad that has no score in time; it must be quick. Its
-// error is for wrong requests and canceled contexts alone.
+// error is for wrong requests, canceled contexts and a fallback that gives no score in 0-1.
 func (c *Client) ScoreOrFallback(
 	ctx context.Context, request Request, fallback func(query string, ad Ad) float64,
 ) (*Answer, error) {
@@ -119,6 +158,10 @@ func (c *Client) ScoreOrFallback(
 	for i, ad := range request.Ads {
 		if one := &answer.Scores[i]; one.Score == nil {
 			score := fallback(request.Query, ad)
+			if !(score >= 0 && score <= 1) { // nor NaN
+				return nil, fmt.Errorf(
+					"the fallback's score for ad %q: takes a number from 0 to 1, got %v", ad.ID, score)
+			}
 			one.ID, one.Score, one.Status = ad.ID, &score, "fallback"
 			if request.MinScore != nil {
 				eligible := score >= *request.MinScore
@@ -130,10 +173,17 @@ func (c *Client) ScoreOrFallback(
 }
 
 func (c *Client) attempt(ctx context.Context, body []byte, request Request) (*Answer, error) {
-	post, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	var connected, answerBegun atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:              func(string) { connected.Store(false) },
+		GotConn:              func(httptrace.GotConnInfo) { connected.Store(true) },
+		GotFirstResponseByte: func() { answerBegun.Store(true) },
+	})
+	post, err := http.NewRequestWithContext(traced, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
+	post.Header = c.headers.Clone()
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)
 	margin := networkMargin
@@ -141,16 +191,22 @@ func (c *Client) attempt(ctx context.Context, body []byte, request Request) (*An
 		margin = left / 4
 	}
 	post.Header.Set("Content-Type", "application/json")
+	post.Header.Set("Accept-Encoding", "identity")
 	serviceMs := (left - margin).Seconds() * 1000
 	post.Header.Set("X-Request-Timeout-Ms", strconv.FormatFloat(serviceMs, 'f', 6, 64))
 	response, err := c.HTTP.Do(post)
 	if err != nil {
-		return nil, networkError(ctx, err, true)
+		closed := connected.Load() && !answerBegun.Load()
+		return nil, networkError(ctx, err, closed || errors.Is(err, syscall.ECONNREFUSED))
 	}
 	defer response.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	maxBytes := maxAnswerBytes(len(request.Ads), len(body))
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxBytes+1))
 	if err != nil {
 		return nil, networkError(ctx, err, false)
+	}
+	if int64(len(content)) > maxBytes {
+		return nil, badAnswer(response.StatusCode, "more than %d bytes", maxBytes)
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, errorOf(response, content)

@@ -1,7 +1,7 @@
-// Scores the README's ads and prints id, score and status. Arguments: URL, timeout in ms.
+// Scores the README's ads and prints id, score and status. Arguments, if any: URL, timeout in ms.
 import { AdrelClient } from "./adrel.mjs";
 
-const [url, timeoutMs] = process.argv.slice(2);
+const [url = "http://127.0.0.1:8000", timeoutMs = 250] = process.argv.slice(2);
 const client = new AdrelClient(url, Number(timeoutMs));
 const ads = [
   { id: "A", title: "Nike Marathon Elite Shoes - 20% Off" },

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.ToDoubleBiFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -39,33 +40,33 @@ final class Driver {
     }
 
     private static List<String> call(List<String> fields) throws InterruptedException {
-        AdrelClient client = CLIENTS.computeIfAbsent(
-                fields.get(0) + fields.get(1),
-                key -> new AdrelClient(
-                        fields.get(0), Duration.ofMillis(Long.parseLong(fields.get(1)))));
-        Double minScore = fields.get(2).isEmpty() ? null : Double.valueOf(fields.get(2));
+        Double minScore = fields.get(3).isEmpty() ? null : Double.valueOf(fields.get(3));
+        String[] kind = fields.get(4).split(" ");
         List<Ad> ads = new ArrayList<>();
-        for (int i = 5; i < fields.size(); i += 4) {
+        for (int i = 6; i < fields.size(); i += 4) {
             ads.add(new Ad(
                     fields.get(i),
                     given(fields.get(i + 1)),
                     given(fields.get(i + 2)),
                     given(fields.get(i + 3))));
         }
-        Request request = new Request(fields.get(4), ads, minScore, null, null);
+        Request request = new Request(fields.get(5), ads, minScore, null, null);
         long startNs = System.nanoTime();
         String ending = "returned";
         List<AdScore> scores = List.of();
         AdrelException error;
         try {
-            Answer answer = fields.get(3).equals("fallback")
-                    ? client.scoreOrFallback(request, (query, ad) -> bytesOf(query) / 100.0)
+            AdrelClient client = clientOf(fields.get(0), fields.get(1), fields.get(2));
+            Answer answer = kind[0].equals("fallback")
+                    ? client.scoreOrFallback(request, fallbackOf(kind))
                     : client.score(request);
             scores = answer.scores();
             error = answer.error();
         } catch (AdrelException raised) {
             ending = "raised";
             error = raised;
+        } catch (IllegalArgumentException wrong) {
+            return List.of("raised", wrong.getMessage(), "", "", "0");
         }
         double elapsedMs = (System.nanoTime() - startNs) / 1e6;
         List<String> out = new ArrayList<>(List.of(ending, "", "", "", String.valueOf(elapsedMs)));
@@ -82,8 +83,20 @@ final class Driver {
         return out;
     }
 
-    private static int bytesOf(String text) {
-        return text.getBytes(StandardCharsets.UTF_8).length;
+    private static AdrelClient clientOf(String base, String timeoutMs, String header) {
+        Duration timeout = Duration.ofMillis(Long.parseLong(timeoutMs));
+        return CLIENTS.computeIfAbsent(base + timeoutMs + header, key -> {
+            String[] parts = header.split(": ", 2);
+            return parts.length < 2
+                    ? new AdrelClient(base, timeout)
+                    : new AdrelClient(base, timeout, Map.of(parts[0], parts[1]));
+        });
+    }
+
+    private static ToDoubleBiFunction<String, Ad> fallbackOf(String[] kind) {
+        return kind.length > 1
+                ? (query, ad) -> Double.parseDouble(kind[1])
+                : (query, ad) -> query.getBytes(StandardCharsets.UTF_8).length / 100.0;
     }
 
     private static String given(String field) {

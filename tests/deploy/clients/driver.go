@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
@@ -34,15 +35,14 @@ func main() {
 }
 
 func call(fields []string) []string {
-	base, timeoutMs, minScore, kind := fields[0], fields[1], fields[2], fields[3]
-	client := clients[base+timeoutMs]
-	if client == nil {
-		ms, _ := strconv.Atoi(timeoutMs)
-		client = adrel.New(base, time.Duration(ms)*time.Millisecond)
-		clients[base+timeoutMs] = client
+	client, err := clientOf(fields[0], fields[1], fields[2])
+	if err != nil {
+		return []string{"raised", err.Error(), "", "", "0"}
 	}
-	request := adrel.Request{Query: fields[4]}
-	for rest := fields[5:]; len(rest) > 0; rest = rest[4:] {
+	minScore := fields[3]
+	kind, fixed, _ := strings.Cut(fields[4], " ")
+	request := adrel.Request{Query: fields[5]}
+	for rest := fields[6:]; len(rest) > 0; rest = rest[4:] {
 		ad := adrel.Ad{ID: rest[0], Title: rest[1], Description: rest[2], Text: rest[3]}
 		request.Ads = append(request.Ads, ad)
 	}
@@ -51,9 +51,8 @@ func call(fields []string) []string {
 	}
 	start := time.Now()
 	var answer *adrel.Answer
-	var err error
 	if kind == "fallback" {
-		answer, err = client.ScoreOrFallback(context.Background(), request, bytesOf)
+		answer, err = client.ScoreOrFallback(context.Background(), request, fallbackOf(fixed))
 	} else {
 		answer, err = client.Score(context.Background(), request)
 	}
@@ -79,8 +78,28 @@ func call(fields []string) []string {
 	return out
 }
 
-func bytesOf(query string, ad adrel.Ad) float64 {
-	return float64(len(query)) / 100
+func clientOf(base, timeoutMs, header string) (*adrel.Client, error) {
+	key := base + timeoutMs + header
+	if client := clients[key]; client != nil {
+		return client, nil
+	}
+	ms, _ := strconv.Atoi(timeoutMs)
+	var options []adrel.Option
+	if name, value, given := strings.Cut(header, ": "); given {
+		options = append(options, adrel.WithHeaders(http.Header{name: {value}}))
+	}
+	client, err := adrel.New(base, time.Duration(ms)*time.Millisecond, options...)
+	if err == nil {
+		clients[key] = client
+	}
+	return client, err
+}
+
+func fallbackOf(fixed string) func(string, adrel.Ad) float64 {
+	if score, err := strconv.ParseFloat(fixed, 64); err == nil {
+		return func(string, adrel.Ad) float64 { return score }
+	}
+	return func(query string, ad adrel.Ad) float64 { return float64(len(query)) / 100 }
 }
 
 func shown[T any](value *T) string {

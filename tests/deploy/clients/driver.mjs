@@ -10,10 +10,23 @@ for await (const line of createInterface({ input: process.stdin })) {
   console.log(out.map((field) => encodeURIComponent(field ?? "")).join("\t"));
 }
 
-async function call(base, timeoutMs, leastScore, kind, query, ...fields) {
-  const key = base + timeoutMs;
-  if (!clients.has(key)) clients.set(key, new AdrelClient(base, Number(timeoutMs)));
-  const client = clients.get(key);
+function clientOf(base, timeoutMs, header) {
+  const key = base + timeoutMs + header;
+  if (!clients.has(key)) {
+    const [name, value] = header.split(": ");
+    const options = header ? { headers: { [name]: value } } : {};
+    clients.set(key, new AdrelClient(base, Number(timeoutMs), options));
+  }
+  return clients.get(key);
+}
+
+function fallbackOf(given) {
+  const fixed = { undefined, promise: Promise.resolve(0.5) };
+  if (given in fixed) return () => fixed[given];
+  return given ? () => Number(given) : (asked) => Buffer.byteLength(asked) / 100;
+}
+
+async function call(base, timeoutMs, header, leastScore, kind, query, ...fields) {
   const options = leastScore ? { minScore: Number(leastScore) } : {};
   const ads = [];
   for (let i = 0; i < fields.length; i += 4) {
@@ -27,14 +40,11 @@ async function call(base, timeoutMs, leastScore, kind, query, ...fields) {
   let answer;
   let error;
   try {
+    const client = clientOf(base, timeoutMs, header);
+    const [method, given = ""] = kind.split(" ");
     answer =
-      kind === "fallback"
-        ? await client.scoreOrFallback(
-            query,
-            ads,
-            (asked) => Buffer.byteLength(asked) / 100,
-            options,
-          )
+      method === "fallback"
+        ? await client.scoreOrFallback(query, ads, fallbackOf(given), options)
         : await client.score(query, ads, options);
     error = answer.error;
   } catch (raised) {

@@ -1,10 +1,12 @@
 """A caller in another language, as a process that makes the calls that a test names.
 
-A call is a line of percent-encoded fields between tabs: the service's URL, the timeout in ms, the
-least score or nothing, `score` or `fallback`, the query, and for each ad id, title, description and
-text. So is its outcome: `returned` or `raised`, the error's code, HTTP status and ms to wait before
-another try, the call's ms, and for each ad id, score, status, eligible and truncated.
-The fallback's score is the length of the query in UTF-8, in hundreds of bytes.
+A call is a line of percent-encoded fields between tabs: the service's URL, the timeout in ms, a
+header or nothing, the least score or nothing, `score` or `fallback`, the query, and for each ad id,
+title, description and text. So is its outcome: `returned` or `raised`, the error's code or else its
+message, HTTP status and ms to wait before another try, the call's ms, and for each ad id, score,
+status, eligible and truncated.
+The fallback's score is what stands behind `fallback` and a space; else the length of the query in
+UTF-8, in hundreds of bytes.
 """
 
 from __future__ import annotations
@@ -56,15 +58,17 @@ class Caller:
         *,
         timeout_ms: int = AMPLE_MS,
         min_score: float | None = None,
-        fallback: bool = False,
+        fallback: bool | str = False,
+        header: str = "",
     ) -> Outcome:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         least = "" if min_score is None else str(min_score)
-        fields = [url, str(timeout_ms), least, "fallback" if fallback else "score", query]
+        kind = f"fallback {fallback}" if isinstance(fallback, str) else "fallback"
+        fields = [url, str(timeout_ms), header, least, kind if fallback else "score", query]
         for ad in ads:
             fields += [ad.id, ad.title, ad.description, ad.text]
-        self.process.stdin.write("\t".join(quote(field, safe="") for field in fields) + "\n")
+        self.process.stdin.write("\t".join(quote(field, safe="", errors="surrogateescape") for field in fields) + "\n")
         self.process.stdin.flush()
         # A call that outlives its deadline shall fail its test, not stop the suite.
         watchdog = threading.Timer(MAX_CALL_S, self.process.kill)

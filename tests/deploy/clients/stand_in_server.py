@@ -32,7 +32,22 @@ class Reply:
     after_cut: Hangs | Closes | None = None
 
 
-Behaviour = Reply | Hangs | Closes
+@dataclass(frozen=True)
+class Raw:
+    """Sends bytes, HTTP or not, and closes the connection."""
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Streams:
+    """A chunked 200 that never ends, one piece after another, `pause_s` between them."""
+
+    piece: bytes
+    pause_s: float = 0.0
+
+
+Behaviour = Reply | Raw | Streams | Hangs | Closes
 Script = Callable[[dict[str, Any]], Behaviour]
 
 
@@ -58,6 +73,7 @@ class StandIn:
         headers: Of each body's request, with small letters.
         n_connections: Opened by callers.
         caller_left: Whether one closed the connection on which it was kept waiting.
+        over: Whether the test has ended.
     """
 
     url: str = ""
@@ -66,6 +82,7 @@ class StandIn:
     headers: list[Mapping[str, str]] = field(default_factory=list)
     n_connections: int = 0
     caller_left: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next_for(self, asked: dict[str, Any], headers: Mapping[str, str]) -> Behaviour:
@@ -93,6 +110,10 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
             ending = reply.after_cut if isinstance(reply, Reply) else reply
             if isinstance(reply, Reply):
                 self._send(reply)
+            elif isinstance(reply, Raw):
+                self.wfile.write(reply.content)
+            elif isinstance(reply, Streams):
+                self._stream(reply)
             if isinstance(ending, Hangs) and self.rfile.read(1) == b"":
                 stand_in.caller_left.set()
             self.close_connection = ending is not None
@@ -104,6 +125,17 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(reply.body)))
             self.end_headers()
             self.wfile.write(reply.body[: len(reply.body) - reply.cut_bytes])
+
+        def _stream(self, streams: Streams) -> None:
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            chunk = b"%x\r\n%b\r\n" % (len(streams.piece), streams.piece)
+            try:
+                while not stand_in.over.wait(streams.pause_s):
+                    self.wfile.write(chunk)
+            except ConnectionError:
+                stand_in.caller_left.set()
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -126,5 +158,6 @@ def standing_in(*script: Behaviour | Script) -> Iterator[StandIn]:
         try:
             yield stand_in
         finally:
+            stand_in.over.set()
             server.shutdown()
             thread.join()

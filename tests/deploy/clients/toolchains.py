@@ -154,7 +154,7 @@ def build_node(folder: Path) -> Built:
     shown = folder / "readme.mjs"
     frame = f'import {{ AdrelClient }} from "{module.as_uri()}";\n%s'
     shown.write_text(shown_program("js", frame, "process.argv[2]", "30_000"), encoding="utf-8")
-    for source in (module, example, driver):
+    for source in (*sorted(module.parent.glob("*.mjs")), driver):
         run([node, "--check", str(source)], folder)
     return Built(
         [node, str(example), "URL", "MS"],

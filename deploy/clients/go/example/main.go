@@ -15,7 +15,10 @@ func main() {
 	url := flag.String("url", "http://127.0.0.1:8000", "where the service is")
 	timeout := flag.Duration("timeout", 250*time.Millisecond, "for the whole call")
 	flag.Parse()
-	client := adrel.New(*url, *timeout)
+	client, err := adrel.New(*url, *timeout)
+	if err != nil {
+		log.Fatal(err)
+	}
 	answer, err := client.ScoreOrFallback(context.Background(), adrel.Request{
 		Query: "best running shoes for marathons",
 		Ads: []adrel.Ad{

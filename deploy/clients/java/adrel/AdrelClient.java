@@ -1,21 +1,19 @@
 package adrel;
 
 import java.io.IOException;
-import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
-import java.net.http.HttpResponse.BodySubscribers;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.ToDoubleBiFunction;
 
 /**
@@ -63,15 +61,29 @@ public final class AdrelClient {
     /** A call earns 1 and a retry costs 10: one in ten in the long run, ten in a burst. */
     private static final int MAX_RETRY_CREDIT = 100;
 
-    private final URI uri;
+    private final HttpRequest.Builder template;
     private final Duration timeout;
     private final HttpClient http;
     private int retryCredit = MAX_RETRY_CREDIT;
 
-    /** A client of the service at, say, {@code http://127.0.0.1:8000}; calls end by timeout. */
+    /** A client whose requests carry no headers of the caller's. */
     public AdrelClient(String baseUrl, Duration timeout) {
-        this.uri = URI.create(baseUrl.replaceAll("/+$", "") + "/v1/score");
-        this.timeout = timeout;
+        this(baseUrl, timeout, Map.of());
+    }
+
+    /**
+     * A client of the service at, say, {@code http://127.0.0.1:8000}; calls end by timeout.
+     *
+     * @param headers sent with every request, such as an Authorization for a service that asks
+     *     for keys
+     * @throws IllegalArgumentException names the argument that cannot work
+     */
+    public AdrelClient(String baseUrl, Duration timeout, Map<String, String> headers) {
+        this.template = HttpRequest.newBuilder(Arguments.scoreUri(baseUrl));
+        this.timeout = Arguments.timeout(timeout);
+        Arguments.headers(headers).forEach(template::setHeader);
+        template.setHeader("Content-Type", "application/json");
+        template.setHeader("Accept-Encoding", "identity");
         // By default every request asks for an upgrade to HTTP/2, which the service does not speak.
         this.http = HttpClient.newBuilder()
                 .version(HttpClient.Version.HTTP_1_1)
@@ -102,6 +114,7 @@ public final class AdrelClient {
      * Asks {@code fallback} about each ad that has no score in time; it must be quick.
      *
      * @throws AdrelException the request is wrong
+     * @throws IllegalArgumentException the fallback gave a score that is not in 0-1
      */
     public Answer scoreOrFallback(Request request, ToDoubleBiFunction<String, Ad> fallback)
             throws AdrelException, InterruptedException {
@@ -119,7 +132,8 @@ public final class AdrelClient {
             AdScore scored = answer.scores() == null ? null : answer.scores().get(i);
             if (scored == null || scored.score() == null) {
                 Ad ad = request.ads().get(i);
-                double score = fallback.applyAsDouble(request.query(), ad);
+                double score = Arguments.fallbackScore(
+                        ad.id(), fallback.applyAsDouble(request.query(), ad));
                 Boolean eligible = request.minScore() == null ? null : score >= request.minScore();
                 boolean truncated = scored != null && scored.truncated();
                 scored = new AdScore(ad.id(), score, "fallback", eligible, truncated);
@@ -133,16 +147,13 @@ public final class AdrelClient {
             throws AdrelException, InterruptedException {
         long leftNs = Math.max(1, deadlineNs - System.nanoTime());
         double serviceMs = (leftNs - Math.min(NETWORK_MARGIN_NS, leftNs / 4)) / 1e6;
-        HttpRequest post = HttpRequest.newBuilder(uri)
-                .header("Content-Type", "application/json")
-                .header("X-Request-Timeout-Ms", String.format(Locale.ROOT, "%.6f", serviceMs))
+        HttpRequest post = template.copy()
+                .setHeader("X-Request-Timeout-Ms", String.format(Locale.ROOT, "%.6f", serviceMs))
                 .POST(BodyPublishers.ofByteArray(body))
                 .build();
-        AtomicBoolean answerBegun = new AtomicBoolean();
-        CompletableFuture<HttpResponse<byte[]>> exchange = http.sendAsync(post, head -> {
-            answerBegun.set(true);
-            return BodySubscribers.ofByteArray();
-        });
+        long maxBytes = Wire.maxAnswerBytes(request.ads().size(), body.length);
+        CompletableFuture<HttpResponse<byte[]>> exchange =
+                http.sendAsync(post, head -> new BoundedBody(head.statusCode(), maxBytes));
         try {
             // HttpRequest's own timeout bounds the wait for the answer's head; this bounds it all.
             HttpResponse<byte[]> response = exchange.get(leftNs, TimeUnit.NANOSECONDS);
@@ -153,8 +164,11 @@ public final class AdrelClient {
         } catch (TimeoutException late) {
             throw AdrelException.outOfTime(timeout);
         } catch (ExecutionException failed) {
+            if (failed.getCause() instanceof AdrelException tooMuch) {
+                throw tooMuch;
+            }
             if (failed.getCause() instanceof IOException broken) {
-                throw AdrelException.noConnection(broken, !answerBegun.get());
+                throw AdrelException.noConnection(broken);
             }
             throw new IllegalStateException(failed.getCause());
         } finally {

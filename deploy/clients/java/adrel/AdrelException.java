@@ -1,5 +1,6 @@
 package adrel;
 
+import java.net.ConnectException;
 import java.time.Duration;
 
 /** Why no ad has a score. */
@@ -33,13 +34,26 @@ public final class AdrelException extends Exception {
         return new AdrelException("deadline_exceeded", message, 0, null, false, false, null);
     }
 
-    static AdrelException noConnection(Throwable cause, boolean unanswered) {
+    static AdrelException noConnection(Throwable cause) {
+        boolean unanswered = wasRefused(cause) || wasClosedUnanswered(cause);
         return new AdrelException(
                 "connection_failed", cause.toString(), 0, null, false, unanswered, cause);
     }
 
-    static AdrelException badAnswer(String problem) {
-        return new AdrelException("bad_answer", problem, 200, null, false, false, null);
+    /** Not an unknown host or one without a way there: the HTTP client wraps those. */
+    private static boolean wasRefused(Throwable failure) {
+        Throwable cause = failure.getCause();
+        return failure instanceof ConnectException
+                && (cause == null || cause instanceof ConnectException);
+    }
+
+    /** The HTTP client has no type for it. If it says it otherwise some day, nothing is retried. */
+    private static boolean wasClosedUnanswered(Throwable failure) {
+        return String.valueOf(failure.getMessage()).endsWith("header parser received no bytes");
+    }
+
+    static AdrelException badAnswer(int httpStatus, String problem) {
+        return new AdrelException("bad_answer", problem, httpStatus, null, false, false, null);
     }
 
     static AdrelException ofStatus(
@@ -67,7 +81,7 @@ public final class AdrelException extends Exception {
         return refused;
     }
 
-    /** Whether no part of an answer had come, so that another try is safe. */
+    /** Whether it was refused, or closed before any byte of an answer: worth another try. */
     boolean unanswered() {
         return unanswered;
     }

@@ -7,13 +7,14 @@ import adrel.AdrelClient.Request;
 import java.time.Duration;
 import java.util.List;
 
-/** Scores the README's ads and prints id, score and status. Arguments: URL, timeout in ms. */
+/** Scores the README's ads and prints id, score, status. Arguments, if any: URL, timeout in ms. */
 final class Example {
     private Example() {}
 
     public static void main(String[] arguments) throws AdrelException, InterruptedException {
-        Duration timeout = Duration.ofMillis(Long.parseLong(arguments[1]));
-        AdrelClient client = new AdrelClient(arguments[0], timeout);
+        String url = arguments.length > 0 ? arguments[0] : "http://127.0.0.1:8000";
+        long timeoutMs = arguments.length > 1 ? Long.parseLong(arguments[1]) : 250;
+        AdrelClient client = new AdrelClient(url, Duration.ofMillis(timeoutMs));
         Request request = new Request(
                 "best running shoes for marathons",
                 List.of(

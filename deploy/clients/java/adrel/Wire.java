@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 
 /** Requests to bytes, answers to records: strict where the wrong ad would rank, else lenient. */
@@ -48,61 +49,82 @@ final class Wire {
             List<?> scores = (List<?>) answer.get("scores");
             int nAds = request.ads().size();
             if (scores.size() != nAds) {
-                throw AdrelException.badAnswer(scores.size() + " scores for " + nAds + " ads");
+                throw AdrelException.badAnswer(200, scores.size() + " scores for " + nAds + " ads");
             }
             List<AdScore> ads = new ArrayList<>();
             for (int i = 0; i < nAds; i++) {
                 String id = request.ads().get(i).id();
-                ads.add(adScore((Map<?, ?>) scores.get(i), id, "scores[" + i + "]"));
+                boolean wantsEligible = request.minScore() != null;
+                Map<?, ?> fields = (Map<?, ?>) scores.get(i);
+                ads.add(adScore(fields, id, wantsEligible, "scores[" + i + "]"));
             }
             String version = (String) ((Map<?, ?>) answer.get("model")).get("version");
             return new Answer((String) answer.get("request_id"), version, ads, null);
         } catch (IllegalArgumentException | ClassCastException | NullPointerException fault) {
             // Not JSON, or a field is absent or of another type.
-            throw AdrelException.badAnswer(fault.toString());
+            throw AdrelException.badAnswer(200, fault.toString());
         }
     }
 
-    private static AdScore adScore(Map<?, ?> fields, String id, String where)
+    private static AdScore adScore(
+            Map<?, ?> fields, String id, boolean wantsEligible, String where)
             throws AdrelException {
         String status = (String) fields.get("status");
         Double score = (Double) fields.get("score");
         boolean scored = status.equals("ok") || status.equals("cached");
         if (!id.equals(fields.get("id"))) {
-            throw AdrelException.badAnswer(where + ".id: " + fields.get("id") + ", not " + id);
+            throw AdrelException.badAnswer(200, where + ".id: " + fields.get("id") + ", not " + id);
         }
         if (!scored && !status.equals("deadline") && !status.equals("failed")) {
-            throw AdrelException.badAnswer(where + ".status: " + status);
+            throw AdrelException.badAnswer(200, where + ".status: " + status);
         }
         if (scored != (score != null) || scored && (score < 0 || score > 1)) {
-            throw AdrelException.badAnswer(where + ".score: does not fit the status " + status);
+            throw AdrelException.badAnswer(
+                    200, where + ".score: does not fit the status " + status);
         }
-        boolean truncated = Boolean.TRUE.equals(fields.get("truncated"));
-        return new AdScore(id, score, status, (Boolean) fields.get("eligible"), truncated);
+        Boolean eligible = (Boolean) fields.get("eligible");
+        if (scored && wantsEligible && eligible == null) {
+            throw AdrelException.badAnswer(200, where + ".eligible: is absent");
+        }
+        boolean truncated = Boolean.TRUE.equals((Boolean) fields.get("truncated"));
+        return new AdScore(id, score, status, eligible, truncated);
+    }
+
+    /**
+     * More than an answer can need: it repeats the ids, which are in the request, and says some
+     * words about each ad.
+     */
+    static long maxAnswerBytes(int nAds, int requestBytes) {
+        return 65_536 + 1024L * nAds + requestBytes;
     }
 
     /** The error that an answer other than 200 stands for. */
     static AdrelException errorOf(HttpResponse<byte[]> response) {
         int status = response.statusCode();
-        boolean refused = status == 413 || status == 415 || status == 422;
         String content = new String(response.body(), StandardCharsets.UTF_8);
         Duration retryAfter = retryAfter(response.headers().firstValue("Retry-After"));
         try {
             Map<?, ?> error = (Map<?, ?>) ((Map<?, ?>) Json.parse(content)).get("error");
-            String code = error.get("code").toString();
+            String code = Objects.requireNonNull((String) error.get("code"));
+            String message = Objects.requireNonNull((String) error.get("message"));
             for (Object detail : (List<?>) error.get("details")) {
-                if (((Map<?, ?>) detail).get("retry_after_ms") instanceof Double ms) {
+                if (detail instanceof Map<?, ?> facts
+                        && facts.get("retry_after_ms") instanceof Double ms
+                        && ms >= 0
+                        && ms <= 1e9) {
                     retryAfter = Duration.ofNanos((long) (ms * 1e6));
                 }
             }
-            String message = String.valueOf(error.get("message"));
-            // A 4xx of something on the way, such as a proxy that has lost its route, is no fault
-            // of the request.
-            refused |= status >= 400 && status < 500 && status != 429;
+            // Not 401, 403 or 404: they are faults of the address or the key, and auctions go on.
+            boolean refused = status == 413 || status == 415 || status == 422;
             return AdrelException.ofStatus(code, message, status, retryAfter, refused);
         } catch (IllegalArgumentException | ClassCastException | NullPointerException foreign) {
-            String start = content.substring(0, Math.min(200, content.length()));
-            return AdrelException.ofStatus("http_" + status, start, status, retryAfter, refused);
+            // Of something on the way, so no fault of the request. A redirect is not followed: it
+            // would take the time of the call again.
+            String message = status >= 300 && status < 400
+                    ? "leads to " + response.headers().firstValue("Location").orElse("nowhere")
+                    : content.substring(0, Math.min(200, content.length()));
+            return AdrelException.ofStatus("http_" + status, message, status, retryAfter, false);
         }
     }
 
