@@ -66,15 +66,16 @@ final class Driver {
             ending = "raised";
             error = raised;
         } catch (IllegalArgumentException wrong) {
-            return List.of("raised", wrong.getMessage(), "", "", "0");
+            return List.of("raised", "", wrong.getMessage(), "", "", "0");
         }
         double elapsedMs = (System.nanoTime() - startNs) / 1e6;
-        List<String> out = new ArrayList<>(List.of(ending, "", "", "", String.valueOf(elapsedMs)));
+        List<String> out = new ArrayList<>(List.of(ending, "", "", "", "", String.valueOf(elapsedMs)));
         if (error != null) {
             out.set(1, error.code());
-            out.set(2, String.valueOf(error.httpStatus()));
+            out.set(2, error.getMessage());
+            out.set(3, String.valueOf(error.httpStatus()));
             Duration wait = error.retryAfter();
-            out.set(3, wait == null ? "0" : String.valueOf(wait.toNanos() / 1e6));
+            out.set(4, wait == null ? "0" : String.valueOf(wait.toNanos() / 1e6));
         }
         for (AdScore ad : scores) {
             out.addAll(List.of(ad.id(), shown(ad.score()), ad.status()));

@@ -37,7 +37,7 @@ func main() {
 func call(fields []string) []string {
 	client, err := clientOf(fields[0], fields[1], fields[2])
 	if err != nil {
-		return []string{"raised", err.Error(), "", "", "0"}
+		return []string{"raised", "", err.Error(), "", "", "0"}
 	}
 	minScore := fields[3]
 	kind, fixed, _ := strings.Cut(fields[4], " ")
@@ -61,13 +61,14 @@ func call(fields []string) []string {
 	if err == nil {
 		ending, err = "returned", answer.Err
 	}
-	out := []string{ending, "", "", "", elapsed}
+	out := []string{ending, "", "", "", "", elapsed}
+	if err != nil {
+		out[2] = err.Error()
+	}
 	var failure *adrel.Error
 	if errors.As(err, &failure) {
-		out[1], out[2] = failure.Code, strconv.Itoa(failure.HTTPStatus)
-		out[3] = fmt.Sprint(failure.RetryAfter.Seconds() * 1000)
-	} else if err != nil {
-		out[1] = err.Error()
+		out[1], out[3] = failure.Code, strconv.Itoa(failure.HTTPStatus)
+		out[4] = fmt.Sprint(failure.RetryAfter.Seconds() * 1000)
 	}
 	if answer != nil {
 		for _, ad := range answer.Scores {

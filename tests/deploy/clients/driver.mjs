@@ -55,7 +55,8 @@ async function call(base, timeoutMs, header, leastScore, kind, query, ...fields)
   const scores = answer?.scores ?? [];
   return [
     ending,
-    error?.code ?? error,
+    error?.code,
+    error?.message,
     error && (error.httpStatus ?? 0),
     error && (error.retryAfterMs ?? 0),
     elapsedMs,

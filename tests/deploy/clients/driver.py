@@ -2,7 +2,7 @@
 
 A call is a line of percent-encoded fields between tabs: the service's URL, the timeout in ms, a
 header or nothing, the least score or nothing, `score` or `fallback`, the query, and for each ad id,
-title, description and text. So is its outcome: `returned` or `raised`, the error's code or else its
+title, description and text. So is its outcome: `returned` or `raised`, the error's code,
 message, HTTP status and ms to wait before another try, the call's ms, and for each ad id, score,
 status, eligible and truncated.
 The fallback's score is what stands behind `fallback` and a space; else the length of the query in
@@ -36,10 +36,11 @@ class AdOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended; code, HTTP status and wait are empty or 0 where there was no error."""
+    """How a call ended; code, HTTP status and wait are empty or 0 where no AdrelError came."""
 
     raised: bool
     code: str
+    message: str
     http_status: int
     retry_after_ms: float
     elapsed_ms: float
@@ -68,7 +69,9 @@ class Caller:
         fields = [url, str(timeout_ms), header, least, kind if fallback else "score", query]
         for ad in ads:
             fields += [ad.id, ad.title, ad.description, ad.text]
-        self.process.stdin.write("\t".join(quote(field, safe="", errors="surrogateescape") for field in fields) + "\n")
+        self.process.stdin.write(
+            "\t".join(quote(field, safe="", errors="surrogateescape") for field in fields) + "\n"
+        )
         self.process.stdin.flush()
         # A call that outlives its deadline shall fail its test, not stop the suite.
         watchdog = threading.Timer(MAX_CALL_S, self.process.kill)
@@ -80,7 +83,7 @@ class Caller:
 
 
 def _outcome(fields: list[str]) -> Outcome:
-    ending, code, status, wait, elapsed, *rest = fields
+    ending, code, message, status, wait, elapsed, *rest = fields
     ads = [
         AdOutcome(
             rest[i],
@@ -92,7 +95,13 @@ def _outcome(fields: list[str]) -> Outcome:
         for i in range(0, len(rest), 5)
     ]
     return Outcome(
-        ending == "raised", code, int(status or 0), float(wait or 0), float(elapsed), ads
+        raised=ending == "raised",
+        code=code,
+        message=message,
+        http_status=int(status or 0),
+        retry_after_ms=float(wait or 0),
+        elapsed_ms=float(elapsed),
+        ads=ads,
     )
 
 

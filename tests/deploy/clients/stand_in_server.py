@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -98,44 +100,18 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True  # a body is sent apart from its headers
 
-        def setup(self) -> None:
-            super().setup()
-            with stand_in.lock:
-                stand_in.n_connections += 1
-
         def do_POST(self) -> None:  # http.server's name
             content = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             reply = stand_in.next_for(json.loads(content), headers)
-            ending = reply.after_cut if isinstance(reply, Reply) else reply
-            if isinstance(reply, Reply):
-                self._send(reply)
-            elif isinstance(reply, Raw):
-                self.wfile.write(reply.content)
-            elif isinstance(reply, Streams):
-                self._stream(reply)
-            if isinstance(ending, Hangs) and self.rfile.read(1) == b"":
+            ending: Hangs | Closes | None = Closes()
+            try:
+                ending = _send(self, reply, stand_in.over)
+                if isinstance(ending, Hangs) and self.rfile.read(1) == b"":
+                    stand_in.caller_left.set()
+            except ConnectionError:  # while a stream was sent
                 stand_in.caller_left.set()
             self.close_connection = ending is not None
-
-        def _send(self, reply: Reply) -> None:
-            self.send_response(reply.status)
-            for name, value in reply.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(reply.body)))
-            self.end_headers()
-            self.wfile.write(reply.body[: len(reply.body) - reply.cut_bytes])
-
-        def _stream(self, streams: Streams) -> None:
-            self.send_response(200)
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            chunk = b"%x\r\n%b\r\n" % (len(streams.piece), streams.piece)
-            try:
-                while not stand_in.over.wait(streams.pause_s):
-                    self.wfile.write(chunk)
-            except ConnectionError:
-                stand_in.caller_left.set()
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -143,16 +119,62 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+def _send(
+    handler: BaseHTTPRequestHandler, reply: Behaviour, over: threading.Event
+) -> Hangs | Closes | None:
+    """Do as a test says; what follows."""
+    match reply:
+        case Raw(content):
+            handler.wfile.write(content)
+            return Closes()
+        case Streams(piece, pause_s):
+            handler.send_response(200)
+            handler.send_header("Transfer-Encoding", "chunked")
+            handler.end_headers()
+            while not over.wait(pause_s):
+                handler.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            return Closes()
+        case Reply():
+            handler.send_response(reply.status)
+            for name, value in reply.headers.items():
+                handler.send_header(name, value)
+            handler.send_header("Content-Length", str(len(reply.body)))
+            handler.end_headers()
+            handler.wfile.write(reply.body[: len(reply.body) - reply.cut_bytes])
+            return reply.after_cut
+    return reply
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True  # a kept connection is read until its caller closes it
 
+    def __init__(self, stand_in: StandIn, tls: ssl.SSLContext | None) -> None:
+        super().__init__(("127.0.0.1", 0), _handler(stand_in))
+        self._stand_in = stand_in
+        self._tls = tls
+
+    def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as there
+        with self._stand_in.lock:
+            self._stand_in.n_connections += 1
+        if self._tls is None:
+            super().finish_request(request, client_address)
+            return
+        with (
+            contextlib.suppress(OSError),  # the caller may not trust the certificate
+            self._tls.wrap_socket(request, server_side=True) as wrapped,
+        ):
+            super().finish_request(wrapped, client_address)
+
 
 @contextmanager
-def standing_in(*script: Behaviour | Script) -> Iterator[StandIn]:
+def standing_in(
+    *script: Behaviour | Script, tls: ssl.SSLContext | None = None
+) -> Iterator[StandIn]:
     """The server, until the block ends."""
     stand_in = StandIn(script=list(script))
-    with _Server(("127.0.0.1", 0), _handler(stand_in)) as server:
-        stand_in.url = f"http://127.0.0.1:{server.server_port}"
+    with _Server(stand_in, tls) as server:
+        scheme = "http" if tls is None else "https"
+        stand_in.url = f"{scheme}://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

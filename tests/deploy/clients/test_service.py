@@ -71,6 +71,12 @@ def test_the_example_prints_the_scores_of_the_readmes_ads(
     assert printed(built.example, service) == [(ad["id"], ad["score"]) for ad in said]
 
 
+def test_the_example_needs_no_arguments(built: Built) -> None:
+    # Whether or not something listens where it asks by default, each ad gets a score.
+    lines = run(built.example_alone, Path.cwd()).splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["A", "B", "C"]
+
+
 def test_what_the_readme_shows_prints_the_scores(service: RunningService, built: Built) -> None:
     asked, _ = shown_request_and_response()
     body = {"query": asked["query"], "ads": asked["ads"][:1]}

@@ -51,11 +51,13 @@ class Built:
 
     Attributes:
         example: Scores the README's ads at the URL and within the ms that replace these words.
+        example_alone: The same without arguments.
         readme: Runs what the README shows of this language, at the same.
         driver: Makes the calls that its input names.
     """
 
     example: list[str]
+    example_alone: list[str]
     readme: list[str]
     driver: list[str]
 
@@ -128,8 +130,9 @@ def build_go(folder: Path) -> Built:
     out = folder / "bin"
     programs = ["./example", "./readme", "./driver"]
     run([go, "build", "-o", f"{out}{os.sep}", *programs], module, **variables)
-    example = [str(out / "example"), "-url", "URL", "-timeout", "MSms"]
-    return Built(example, [str(out / "readme"), "URL"], [str(out / "driver")])
+    alone = [str(out / "example")]
+    example = [*alone, "-url", "URL", "-timeout", "MSms"]
+    return Built(example, alone, [str(out / "readme"), "URL"], [str(out / "driver")])
 
 
 def build_java(folder: Path) -> Built:
@@ -142,8 +145,8 @@ def build_java(folder: Path) -> Built:
     run([javac, *strict, "-d", str(folder), *map(str, sources)], folder)
     # Small programs start faster without the second compiler and with one thread to collect.
     start = [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", str(folder)]
-    example = [*start, "adrel.Example", "URL", "MS"]
-    return Built(example, [*start, "Readme", "URL"], [*start, "Driver"])
+    alone = [*start, "adrel.Example"]
+    return Built([*alone, "URL", "MS"], alone, [*start, "Readme", "URL"], [*start, "Driver"])
 
 
 def build_node(folder: Path) -> Built:
@@ -156,8 +159,10 @@ def build_node(folder: Path) -> Built:
     shown.write_text(shown_program("js", frame, "process.argv[2]", "30_000"), encoding="utf-8")
     for source in (*sorted(module.parent.glob("*.mjs")), driver):
         run([node, "--check", str(source)], folder)
+    alone = [node, str(example)]
     return Built(
-        [node, str(example), "URL", "MS"],
+        [*alone, "URL", "MS"],
+        alone,
         [node, str(shown), "URL"],
         [node, str(driver), str(module)],
     )

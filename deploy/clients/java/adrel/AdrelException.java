@@ -1,6 +1,7 @@
 package adrel;
 
 import java.net.ConnectException;
+import java.nio.channels.ClosedChannelException;
 import java.time.Duration;
 
 /** Why no ad has a score. */
@@ -40,11 +41,16 @@ public final class AdrelException extends Exception {
                 "connection_failed", cause.toString(), 0, null, false, unanswered, cause);
     }
 
-    /** Not an unknown host or one without a way there: the HTTP client wraps those. */
+    /**
+     * Not an unknown host or one without a way there, which the HTTP client wraps too. It tries a
+     * refused connection again by itself, on a channel that Java 17 has closed by then.
+     */
     private static boolean wasRefused(Throwable failure) {
         Throwable cause = failure.getCause();
         return failure instanceof ConnectException
-                && (cause == null || cause instanceof ConnectException);
+                && (cause == null
+                        || cause instanceof ConnectException
+                        || cause instanceof ClosedChannelException);
     }
 
     /** The HTTP client has no type for it. If it says it otherwise some day, nothing is retried. */
