@@ -11,6 +11,8 @@ from tests.deploy.clients.driver import Caller, driving
 from tests.deploy.clients.toolchains import BUILDERS, Built
 from tests.end_to_end.running_service import RunningService, running
 
+KEY = "a-key-of-the-callers-tests"
+
 
 @pytest.fixture(scope="package", params=sorted(BUILDERS))
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
@@ -28,4 +30,10 @@ def caller(built: Built) -> Iterator[Caller]:
 @pytest.fixture(scope="package")
 def service(tiny_bundle_int8: Path) -> Iterator[RunningService]:
     with running(tiny_bundle_int8) as started:
+        yield started
+
+
+@pytest.fixture(scope="package")
+def service_with_keys(tiny_bundle_int8: Path) -> Iterator[RunningService]:
+    with running(tiny_bundle_int8, ADREL_API_KEYS=KEY) as started:
         yield started

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from service.client import Ad
+from tests.deploy.clients.conftest import KEY
 from tests.deploy.clients.driver import AMPLE_MS, Caller
 from tests.deploy.clients.toolchains import Built, run
 from tests.end_to_end.running_service import RunningService
@@ -48,6 +49,19 @@ def test_a_wrong_request_is_raised_with_the_service_s_code(
     assert (many.raised, many.code) == (True, "too_many_ads")
     lost = caller.call(f"{service.url}/nowhere", "red", ADS)
     assert (lost.raised, lost.code, lost.http_status) == (True, "not_found", 404)
+
+
+def test_a_key_lets_a_caller_in_and_without_one_no_ad_loses_its_score(
+    service_with_keys: RunningService, caller: Caller
+) -> None:
+    url = service_with_keys.url
+    let_in = caller.call(url, "red", ADS, header=f"Authorization: Bearer {KEY}")
+    assert {ad.status for ad in let_in.ads} <= {"ok", "cached"}
+    refused = caller.call(url, "red", ADS)
+    assert (refused.raised, refused.code, refused.http_status) == (True, "unauthorized", 401)
+    filled = caller.call(url, "red", ADS, fallback=True)
+    assert (filled.raised, filled.code) == (False, "unauthorized")
+    assert [ad.status for ad in filled.ads] == ["fallback"] * len(ADS)
 
 
 def test_a_slash_behind_the_address_does_no_harm(service: RunningService, caller: Caller) -> None:
