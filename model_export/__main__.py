@@ -11,11 +11,8 @@ python -m model_export distil --products FILE --queries FILE --dev FILE --out DI
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, fields
 from pathlib import Path
 
 from model_export.errors import ExportError
@@ -44,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from model_export import distil_command, evaluate_command, export_command
+    from model_export import distil_command, evaluate_command, export_command, finetune_command
 
     parser = argparse.ArgumentParser(
         prog="python -m model_export",
@@ -59,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluate_command.add_to(
         commands.add_parser("evaluate", help="quality of models on labelled pairs, side by side")
     )
-    _add_finetune(commands.add_parser("finetune", help="labelled pairs -> adapter"))
+    finetune_command.add_to(
+        commands.add_parser("finetune", help="labelled pairs -> adapter or checkpoint")
+    )
     distil_command.add_to(commands.add_parser("distil", help="teacher -> smaller checkpoint"))
     return parser
 
@@ -69,63 +68,10 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_report)
 
 
-def _add_finetune(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--train",
-        type=Path,
-        action="append",
-        required=True,
-        metavar="FILE",
-        help="labelled pairs (JSONL or CSV); repeatable",
-    )
-    add(
-        "--dev",
-        type=Path,
-        action="append",
-        required=True,
-        metavar="FILE",
-        help="held-out pairs, for the figures and the score calibration; repeatable",
-    )
-    add("--out", type=Path, required=True, metavar="DIR", help="folder of the adapter")
-    add("--base", metavar="DIR_OR_ID", help="encoder to start from; default: all-MiniLM-L6-v2")
-    # No defaults here: what is not given is the recipe's, which is the default model's.
-    add("--epochs", type=int)
-    add("--learning-rate", type=float)
-    add("--batch-pairs", type=int)
-    add("--lora-rank", type=int)
-    add("--max-pair-tokens", type=int)
-    add("--imitation-pairs", type=int, help="pairs of the first stage; 0 leaves it out")
-    add("--seed", type=int)
-    parser.set_defaults(run=_finetune)
-
-
 def _report(arguments: argparse.Namespace) -> int:
     from model_export.report.files import draw_again
 
     print(draw_again(arguments.bundle))
-    return 0
-
-
-def _finetune(arguments: argparse.Namespace) -> int:
-    from model_export.adapter import is_adapter
-    from model_export.finetune import finetune
-    from model_export.recipe import DEFAULT_BASE, FinetuneRecipe
-
-    out = arguments.out
-    if out.exists() and not is_adapter(out) and not (out.is_dir() and not any(out.iterdir())):
-        raise ExportError(f"{out} exists and is not an adapter; choose another --out or remove it")
-    given = {
-        field.name: value
-        for field in fields(FinetuneRecipe)
-        if (value := getattr(arguments, field.name, None)) is not None
-    }
-    base = arguments.base or DEFAULT_BASE
-    with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
-        report = finetune(
-            arguments.train, arguments.dev, base, arguments.out, FinetuneRecipe(**given)
-        )
-    print(json.dumps(asdict(report), indent=2))
     return 0
 
 

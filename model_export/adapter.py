@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from transformers import BertForSequenceClassification
 
 from model_export.base_weights import resolve_base
@@ -44,12 +44,14 @@ class AdapterFacts:
         base_sha256: Hash of the base's `model.safetensors`, in hex.
         ad_template: How an ad became text in training.
         max_pair_tokens: Tokens kept per pair in training, special ones included.
+        labels: Names of the logits, worst first; none for a single logit.
     """
 
     base: str
     base_sha256: str
     ad_template: AdTemplate
     max_pair_tokens: int
+    labels: tuple[str, ...] = ()
 
 
 def is_adapter(folder: Path) -> bool:
@@ -72,6 +74,7 @@ def read_facts(folder: Path) -> AdapterFacts:
             base_sha256=str(raw["base_sha256"]),
             ad_template=AdTemplate(tuple(template["fields"]), str(template["separator"])),
             max_pair_tokens=int(raw["max_pair_tokens"]),
+            labels=tuple(str(label) for label in raw.get("labels", ())),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise AdapterMismatch(
@@ -91,7 +94,8 @@ def save_adapter(model: PeftModel, folder: Path, facts: AdapterFacts) -> None:
     half = {
         name: value.detach().to("cpu", torch.float16).contiguous() for name, value in state.items()
     }
-    save_file(half, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    # Not save_file, whose files their owner alone can read.
+    (folder / WEIGHTS_FILE).write_bytes(save(half, metadata={"format": "pt"}))
     config = model.peft_config[ADAPTER_NAME]
     if not isinstance(config, LoraConfig):
         raise TypeError(f"only LoRA adapters can be saved, got {type(config).__name__}")
@@ -121,6 +125,10 @@ def load_merged(folder: Path, base: str | None = None) -> BertForSequenceClassif
     facts = read_facts(folder)
     base_folder = resolve_base(base or facts.base, facts.base_sha256)
     n_labels, stored_names = _inspect_weights(folder / WEIGHTS_FILE)
+    if facts.labels and len(facts.labels) != n_labels:
+        raise AdapterMismatch(
+            f"adapter {folder} names {len(facts.labels)} labels and has {n_labels} logits"
+        )
     plain = BertForSequenceClassification.from_pretrained(base_folder, num_labels=n_labels)
     try:
         adapted = PeftModel.from_pretrained(plain, str(folder), adapter_name=ADAPTER_NAME)
@@ -138,6 +146,8 @@ def load_merged(folder: Path, base: str | None = None) -> BertForSequenceClassif
     merged: object = adapted.double().merge_and_unload()
     if not isinstance(merged, BertForSequenceClassification):
         raise AdapterMismatch(f"adapter {folder} is for a {type(merged).__name__}")
+    if facts.labels:
+        merged.config.id2label = dict(enumerate(facts.labels))
     merged.float().eval()
     return merged
 

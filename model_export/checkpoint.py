@@ -12,7 +12,13 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from model_export.checkpoint_config import load_config, read_config, require_classifier
+from model_export.checkpoint_config import (
+    has_pooled_head,
+    load_config,
+    read_config,
+    require_classifier,
+    require_known_family,
+)
 from model_export.cross_encoder import read_cross_encoder
 from model_export.errors import UnsupportedCheckpoint
 from model_export.library_calls import quiet_transformers
@@ -136,11 +142,17 @@ def load_checkpoint(
     folder = Path(reference)
     with _named(reference):
         fields = read_config(reference)
-        require_classifier(fields)
+        is_pooled = has_pooled_head(reference)
+        (require_known_family if is_pooled else require_classifier)(fields)
         facts = read_cross_encoder(reference, fields)
         config = load_config(reference)
         head = read_head(config, relevant_label, grades)  # refused before the weights are read
-        model = load_model(reference, config, allow_pickle=allow_pickle)
+        if is_pooled:
+            from model_export.pooled_classifier import load_pooled
+
+            model: Any = load_pooled(folder, config)
+        else:
+            model = load_model(reference, config, allow_pickle=allow_pickle)
         tokenizer = load_tokenizer(reference, model)
         limit = _usual_length(longest_pair(model, tokenizer), facts.max_length_tokens)
         calibration = _read_calibration(folder)

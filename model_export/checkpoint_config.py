@@ -15,6 +15,9 @@ from model_export.library_calls import one_line, quiet_transformers, refusing
 
 CLASSIFIER = "ForSequenceClassification"
 
+HEAD_FILE = "adrel_head.json"
+"""Beside an encoder that has a head of ours, see `pooled_classifier`."""
+
 # Ends of transformers' class names -> what such a model gives instead of logits for a pair.
 OTHER_TASKS = {
     "ForCausalLM": "a generative language model",
@@ -50,14 +53,19 @@ def read_config(reference: str) -> dict[str, Any]:
     return dict(fields)
 
 
-def require_classifier(fields: dict[str, Any]) -> None:
-    """Refuse what `config.json` already shows to be something else.
+def has_pooled_head(reference: str) -> bool:
+    """Whether the folder is an encoder with a head of ours."""
+    return (Path(reference) / HEAD_FILE).is_file()
+
+
+def require_known_family(fields: dict[str, Any]) -> None:
+    """Refuse what transformers' own code does not compute.
 
     Args:
         fields: The content of `config.json`.
 
     Raises:
-        UnsupportedCheckpoint: Another task, no trained head, or a class that is not transformers'.
+        UnsupportedCheckpoint: Code of its own, a family that is not transformers', or a decoder.
     """
     from transformers import CONFIG_MAPPING
 
@@ -83,6 +91,19 @@ def require_classifier(fields: dict[str, Any]) -> None:
         raise UnsupportedCheckpoint(
             f"is an encoder-decoder ({', '.join(names) or family}); only encoders can be exported"
         )
+
+
+def require_classifier(fields: dict[str, Any]) -> None:
+    """Refuse what `config.json` already shows to be something else than a classifier.
+
+    Args:
+        fields: The content of `config.json`.
+
+    Raises:
+        UnsupportedCheckpoint: As `require_known_family`; another task, or no trained head.
+    """
+    require_known_family(fields)
+    names = [str(name) for name in fields.get("architectures") or ()]
     if not names or any(name.endswith(CLASSIFIER) for name in names):
         return
     for ending, what in OTHER_TASKS.items():

@@ -1,183 +1,193 @@
-"""The recipe of the default model: from files of labelled pairs to an adapter with its figures.
+"""From files of labelled pairs to an adapter or a checkpoint with its figures.
 
-Two stages, both LoRA on a frozen base: first imitate the base's own sentence similarity on many
-unjudged pairs, then learn the human labels. `similarity_teacher` says why.
+The default recipe, that of the default model, has two stages: first imitate the base's own
+sentence similarity on many unjudged pairs, then learn the human labels. `similarity_teacher` says
+why. All others have the second alone.
 """
 
 from __future__ import annotations
 
 import json
-import logging
+import shutil
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from peft import LoraConfig, PeftModel, get_peft_model
-from transformers import (
-    AutoTokenizer,
-    BertForSequenceClassification,
-    PreTrainedTokenizerBase,
-    set_seed,
-)
+from numpy.typing import NDArray
+from transformers import AutoTokenizer, set_seed
 
-from model_export.adapter import AdapterFacts, load_merged, save_adapter
+from model_export.adapter import AdapterFacts, save_adapter
 from model_export.base_weights import resolve_base, weights_sha256
-from model_export.checkpoint import CALIBRATION_FILE
+from model_export.checkpoint import CALIBRATION_FILE, Checkpoint, load_adapted, load_checkpoint
 from model_export.errors import ExportError
 from model_export.evaluate import Quality, judge
+from model_export.finetuning.checks import refuse_unusable
+from model_export.finetuning.hard_negatives import mine_hard_negatives
+from model_export.finetuning.objectives import label_names
+from model_export.finetuning.run_folder import close_run, open_run, run_folder
+from model_export.finetuning.stages import Task, train
 from model_export.fit_calibration import fit_score_calibration
 from model_export.pairs import LabelledPair, read_pairs
-from model_export.recipe import FinetuneRecipe, human_target
-from model_export.similarity_teacher import SimilarityTeacher
-from model_export.training import LOSS_KIND, StageSettings, TargetRow, logits_of_rows, train_stage
+from model_export.recipe import FinetuneRecipe
+from model_export.reference_logits import pair_encoder
+from model_export.to_onnx import takes_segments
+from model_export.training import FIGURE
+from model_export.training_rows import Collator, encode_pairs, logits_of_rows, to_rows
+from model_export.write_checkpoint import save_checkpoint
+from service.scoring.bundle import sha256_of
 from service.scoring.calibration import sigmoid
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
+from service.scoring.head import margin
 
 REPORT_FILE = "training_report.json"
 
-log = logging.getLogger(__name__)
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class FinetuneReport:
-    """What was trained, how long it took and how good it is (scores without calibration)."""
+    """What was trained, how long it took and how good it is (scores without calibration).
+
+    Attributes:
+        recipe: All hyper-parameters.
+        n_training_pairs: Hard negatives included.
+        n_hard_negatives: Of them.
+        labels: Names of the logits, worst first; none for a single logit.
+        epochs: Of the last stage: `epoch`, mean `loss`, `figure` (what chooses the best epoch: mean
+            AUC of the dev files, for ranking losses NDCG@10), `quality` by dev file.
+        kept_epoch: The one that was written.
+        training_s: Seconds of this run; of a resumed one, since then.
+        quality: By name of the dev file; measured on what was written, as read back from disk.
+    """
 
     recipe: FinetuneRecipe
     n_training_pairs: int
+    n_hard_negatives: int
+    labels: tuple[str, ...]
+    epochs: tuple[dict[str, Any], ...]
+    kept_epoch: float
     training_s: float
     quality: dict[str, Quality]
-    """By name of the dev file; measured on the fp16 adapter as read back from disk."""
 
 
 def finetune(
-    train: Sequence[Path],
-    dev: Sequence[Path],
+    train_files: Sequence[Path],
+    dev_files: Sequence[Path],
     base: str,
     out: Path,
     recipe: FinetuneRecipe,
     *,
+    resume: bool = False,
     show_progress: bool = True,
+    tell: Tell = lambda _: None,
 ) -> FinetuneReport:
-    """Train an adapter for `base`, write it to the folder `out`, and judge what was written.
+    """Train, write an adapter (lora) or a checkpoint to the folder `out`, judge what was written.
 
     Args:
-        train: Files of labelled pairs, see `read_pairs`.
-        dev: Files of held-out pairs; they decide nothing but the score
+        train_files: Files of labelled pairs, see `read_pairs`.
+        dev_files: Files of held-out pairs; they decide which epoch is kept and the score
             calibration.
-        base: Folder, hub id or package of a BERT encoder, see `resolve_base`.
-        out: Gets the adapter, `training_report.json` and, where the dev files suffice for
+        base: Folder, hub id or package of an encoder, see `resolve_base`.
+        out: Is replaced: the model, `training_report.json` and, where the dev files suffice for
             it, the score calibration fitted on them.
-        recipe: Hyper-parameters; the same ones on the same kind of machine give the same adapter.
+        recipe: Hyper-parameters; the same ones on the same kind of machine give the same model.
+        resume: Go on with a run for `out` that was stopped, after the last epoch that it ended.
         show_progress: Whether to draw progress bars.
+        tell: Told of doubtful data, of each epoch, and of what could not be calibrated.
 
     Raises:
         BadPairsFile: A file cannot be used.
         BaseWeightsMissing: The base was found nowhere.
+        ExportError: The base, the recipe and the pairs do not fit, or a stopped run is in the way.
     """
-    training_pairs = [pair for path in train for pair in read_pairs(path)]
-    dev_pairs = {path.name: read_pairs(path) for path in dev}
+    pairs = [pair for path in train_files for pair in read_pairs(path)]
+    dev = {path.name: read_pairs(path) for path in dev_files}
+    refuse_unusable(pairs, dev, recipe, [str(path) for path in train_files])
+    mined = _hard_negatives(pairs, dev, recipe)
+    labels = label_names(recipe, [*pairs, *mined])
     base_folder = resolve_base(base)
-    facts = AdapterFacts(
-        base, weights_sha256(base_folder), recipe.ad_template, recipe.max_pair_tokens
-    )
-    started_s = time.monotonic()
+    base_sha256 = weights_sha256(base_folder)
     tokenizer = AutoTokenizer.from_pretrained(base_folder)
-    model = _train(training_pairs, base_folder, tokenizer, recipe, show_progress)
+    started_s = time.monotonic()
+    run = run_folder(out)
+    data = {str(path): sha256_of(path) for path in (*train_files, *dev_files)}
+    open_run(
+        run,
+        {"recipe": asdict(recipe), "base weights": base_sha256, "data": sorted(data.values())},
+        resume=resume,
+    )
+    set_seed(recipe.seed)
+    task = Task(base_folder, tokenizer, labels, [*pairs, *mined], dev, recipe, show_progress, tell)
+    model, epochs = train(task, run)
     training_s = time.monotonic() - started_s
-    save_adapter(model, out, facts)
-
-    written = load_merged(out, str(base_folder))
-    margins = {
-        name: logits_of_rows(written, tokenizer, _to_rows(pairs, recipe), recipe.max_pair_tokens)
-        for name, pairs in dev_pairs.items()
-    }
+    partial = out.with_name(out.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    if recipe.approach == "lora":
+        facts = AdapterFacts(base, base_sha256, recipe.ad_template, recipe.max_pair_tokens, labels)
+        save_adapter(model, partial, facts)
+        written = load_adapted(partial, str(base_folder), out.name)
+    else:
+        save_checkpoint(model, tokenizer, partial, recipe.max_pair_tokens)
+        written = load_checkpoint(str(partial), None, out.name)
+    del model
+    margins = {name: _margins(written, own) for name, own in dev.items()}
     report = FinetuneReport(
         recipe=recipe,
-        n_training_pairs=len(training_pairs),
+        n_training_pairs=len(pairs) + len(mined),
+        n_hard_negatives=len(mined),
+        labels=labels,
+        epochs=tuple(epochs),
+        kept_epoch=_kept(epochs, recipe),
         training_s=round(training_s, 1),
-        quality={name: judge(pairs, sigmoid(margins[name])) for name, pairs in dev_pairs.items()},
+        quality={name: judge(own, sigmoid(margins[name])) for name, own in dev.items()},
     )
     text = json.dumps(asdict(report), indent=2, allow_nan=False)
-    (out / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
-    _write_calibration(out, margins, dev_pairs)
+    (partial / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
+    _write_calibration(partial, margins, dev, tell)
+    if out.exists():
+        shutil.rmtree(out)
+    partial.rename(out)
+    close_run(run)
     return report
 
 
-def _train(
+def _hard_negatives(
     pairs: Sequence[LabelledPair],
-    base: Path,
-    tokenizer: PreTrainedTokenizerBase,
+    dev: Mapping[str, Sequence[LabelledPair]],
     recipe: FinetuneRecipe,
-    show_progress: bool,
-) -> PeftModel:
-    set_seed(recipe.seed)
-    model = _with_lora(base, recipe)
-    rows = _to_rows(pairs, recipe)
-    if recipe.imitation_pairs or recipe.teacher_share:
-        teacher = SimilarityTeacher(base, rows, show_progress=show_progress)
-        rows = teacher.blend_into(rows, recipe.teacher_share)
-    if recipe.imitation_pairs:
-        imitation_rows = teacher.make_rows(
-            recipe.imitation_pairs,
-            recipe.imitation_pairs_per_query,
-            recipe.pseudo_query_share,
-            recipe.seed,
-        )
-        settings = _stage(recipe, 1, recipe.imitation_learning_rate, show_progress)
-        train_stage(model, tokenizer, imitation_rows, settings)
-    train_stage(
-        model, tokenizer, rows, _stage(recipe, recipe.epochs, recipe.learning_rate, show_progress)
+) -> list[LabelledPair]:
+    if not recipe.hard_negatives:
+        return []
+    held_out = {pair.query for own in dev.values() for pair in own}
+    return mine_hard_negatives(pairs, recipe.hard_negatives, held_out, recipe.ad_template)
+
+
+def _kept(epochs: Sequence[Mapping[str, Any]], recipe: FinetuneRecipe) -> float:
+    """The number of the epoch; of equally good ones the first."""
+    kept = max(epochs, key=lambda epoch: epoch[FIGURE]) if recipe.keep == "best" else epochs[-1]
+    return float(kept["epoch"])
+
+
+def _margins(written: Checkpoint, pairs: Sequence[LabelledPair]) -> NDArray[np.float64]:
+    render = written.template.render
+    encoded = encode_pairs(pair_encoder(written), [(pair.query, render(pair.ad)) for pair in pairs])
+    rows = to_rows(
+        encoded,
+        [(pair.label,) for pair in pairs],
+        with_segments=takes_segments(written.model, written.tokenizer),
     )
-    return model
-
-
-def _with_lora(base: Path, recipe: FinetuneRecipe) -> PeftModel:
-    model = BertForSequenceClassification.from_pretrained(
-        base, num_labels=1, problem_type=LOSS_KIND
-    )
-    config = LoraConfig(
-        r=recipe.lora_rank,
-        lora_alpha=recipe.lora_alpha,
-        target_modules=["query", "key", "value", "dense"],  # all linear layers of BERT
-        modules_to_save=["classifier"],  # starts at random, so a low-rank update of it is no use
-        task_type="SEQ_CLS",
-    )
-    return get_peft_model(model, config)
-
-
-def _stage(
-    recipe: FinetuneRecipe, epochs: int, learning_rate: float, show_progress: bool
-) -> StageSettings:
-    return StageSettings(
-        epochs=epochs,
-        learning_rate=learning_rate,
-        batch_pairs=recipe.batch_pairs,
-        warmup_share=recipe.warmup_share,
-        weight_decay=recipe.weight_decay,
-        max_pair_tokens=recipe.max_pair_tokens,
-        seed=recipe.seed,
-        show_progress=show_progress,
-    )
-
-
-def _to_rows(pairs: Sequence[LabelledPair], recipe: FinetuneRecipe) -> list[TargetRow]:
-    render = recipe.ad_template.render
-    return [
-        TargetRow(pair.query, render(pair.ad), human_target(pair, recipe.rater_share))
-        for pair in pairs
-    ]
+    logits = logits_of_rows(written.model, rows, Collator(written.tokenizer))
+    return margin(logits, written.head)
 
 
 def _write_calibration(
     out: Path,
     margins: Mapping[str, NDArray[np.float64]],
     pairs_by_file: Mapping[str, Sequence[LabelledPair]],
+    tell: Tell,
 ) -> None:
     labels = [pair.label for name in margins for pair in pairs_by_file[name]]
     try:
@@ -187,8 +197,8 @@ def _write_calibration(
             [pair.query for name in margins for pair in pairs_by_file[name]],
             " + ".join(margins),
         ).calibration
-    except ExportError as error:  # too few pairs, say: the adapter is good without
-        log.warning("scores stay uncalibrated: %s", error)
+    except ExportError as error:  # too few pairs, say: the model is good without
+        tell(f"warning: scores stay uncalibrated: {error}")
         return
     text = calibration.model_dump_json(indent=2)
     (out / CALIBRATION_FILE).write_text(text + "\n", encoding="utf-8")

@@ -82,13 +82,13 @@ def pooled_embeddings(
             layers = encoder(**batch, output_hidden_states=True).hidden_states[-n_cat:]
         mask = batch["attention_mask"].unsqueeze(-1).to(layers[-1].dtype)  # (b, t, 1)
         for pooling in poolings:
-            pooled = _pool(layers, mask, pooling)
+            pooled = pool(layers, mask, pooling)
             vectors[pooling][indices] = torch.nn.functional.normalize(pooled, dim=1).numpy()
     return vectors
 
 
-def _pool(layers: Sequence[torch.Tensor], mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
-    """(b, width) of the states of the last layers, (b, t, hidden) each."""
+def pool(layers: Sequence[torch.Tensor], mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
+    """(b, width) of the states of the last layers, (b, t, hidden) each, and the mask (b, t, 1)."""
     if pooling == "mean":
         return (layers[-1] * mask).sum(1) / mask.sum(1)
     if pooling == "cls":

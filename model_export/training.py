@@ -1,35 +1,36 @@
-"""One run of transformers' Trainer over (query, ad text, target) rows, and scoring with the result.
+"""One run of transformers' Trainer over rows, shared by every approach, head and loss.
 
-Shared by every stage of a recipe, so that they differ in nothing but rows and learning rate.
+Not sentence-transformers' trainer: that one tokenizes inside its losses, by its own rule of what
+is cut, and cannot put pairs of like length together.
 """
 
 from __future__ import annotations
 
-import tempfile
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
-from tokenizers import Tokenizer
 from transformers import (
-    BertForSequenceClassification,
-    DataCollatorWithPadding,
-    PreTrainedTokenizerBase,
+    EarlyStoppingCallback,
+    PrinterCallback,
+    ProgressCallback,
     Trainer,
+    TrainerCallback,
     TrainingArguments,
 )
 
-from service.scoring.encoding import PairEncoder
+from model_export.errors import ExportError
+from model_export.finetuning.run_folder import last_whole_checkpoint
+from model_export.training_rows import Row
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+FIGURE = "figure"
+"""Name of the number in a judgement that decides which epoch is the best; higher is better."""
 
-    from numpy.typing import NDArray
-    from peft import PeftModel
-
-LOSS_KIND = "multi_label_classification"
-"""transformers' `problem_type` for binary cross-entropy, which takes targets between 0 and 1."""
+Judge = Callable[[Any, float], Mapping[str, Any]]
+"""What is said of a model after an epoch: `FIGURE`, and `quality`, which JSON can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,83 +49,102 @@ class StageSettings:
     Attributes:
         epochs: Passes over the rows.
         learning_rate: Peak, after the warm-up.
-        batch_pairs: Rows per optimizer step.
+        batch_items: Rows, or lists of rows, per optimizer step.
         warmup_share: Part of the steps in which the learning rate grows.
         weight_decay: AdamW's.
-        max_pair_tokens: Rows are cut to so many tokens, special ones included.
         seed: For the order of the rows and for dropout.
+        patience: Epochs without a better one after which training ends; 0 never.
+        keep_best: Whether the model ends as it was after its best epoch.
+        by_length: Whether rows of like length share a batch: padding them to a common width would
+            double the time.
         show_progress: Whether to draw a progress bar.
     """
 
     epochs: int
     learning_rate: float
-    batch_pairs: int
+    batch_items: int
     warmup_share: float
     weight_decay: float
-    max_pair_tokens: int
     seed: int
+    patience: int = 0
+    keep_best: bool = False
+    by_length: bool = True
     show_progress: bool = True
 
 
 def train_stage(
-    model: PeftModel,
-    tokenizer: PreTrainedTokenizerBase,
-    rows: Sequence[TargetRow],
+    model: Any,  # noqa: ANN401  # untyped library
+    rows: Sequence[Row | list[Row]],
+    collate: Callable[..., dict[str, torch.Tensor]],
+    loss: Callable[..., torch.Tensor],
     settings: StageSettings,
-) -> None:
-    """Train the unfrozen weights of `model` in place on binary cross-entropy.
+    folder: Path,
+    *,
+    judge: Judge | None = None,
+) -> list[dict[str, Any]]:
+    """Train the unfrozen weights of `model` in place, from where `folder` left off.
 
-    Rows of like length share a batch: padding them to a common width would double the time.
+    Args:
+        model: Takes the collated inputs, gives a mapping with `logits`.
+        rows: What to learn.
+        collate: Rows -> batch with `labels`.
+        loss: (outputs, labels, number of items) -> scalar.
+        settings: Hyper-parameters.
+        folder: Gets a checkpoint after each epoch. One that has some is gone on with.
+        judge: Asked after each epoch.
+
+    Returns:
+        For each epoch `epoch`, `loss` (mean over its steps) and what `judge` said.
+
+    Raises:
+        ExportError: The loss became infinite or no number.
     """
-    with tempfile.TemporaryDirectory() as scratch:  # the Trainer insists on a folder
-        arguments = TrainingArguments(
-            output_dir=scratch,
-            num_train_epochs=settings.epochs,
-            learning_rate=settings.learning_rate,
-            per_device_train_batch_size=settings.batch_pairs,
-            warmup_ratio=settings.warmup_share,
-            weight_decay=settings.weight_decay,
-            lr_scheduler_type="linear",
-            seed=settings.seed,
-            use_cpu=not torch.cuda.is_available(),
-            bf16=has_fast_bf16(),
-            group_by_length=True,
-            label_names=["labels"],  # a PEFT model hides the signature that they are guessed from
-            remove_unused_columns=False,
-            dataloader_pin_memory=torch.cuda.is_available(),
-            save_strategy="no",
-            logging_strategy="no",
-            report_to=[],
-            disable_tqdm=not settings.show_progress,
-        )
-        trainer = Trainer(
-            model=model,
-            args=arguments,
-            train_dataset=_encode(tokenizer, rows, settings.max_pair_tokens),
-            data_collator=DataCollatorWithPadding(tokenizer),
-        )
-        trainer.train()
-
-
-def logits_of_rows(
-    model: BertForSequenceClassification,
-    tokenizer: PreTrainedTokenizerBase,
-    rows: Sequence[TargetRow],
-    max_pair_tokens: int,
-    batch_pairs: int = 64,
-) -> NDArray[np.float64]:
-    """The model's only logit for each row, shape (n,), in the order of `rows`."""
-    encoded = _encode(tokenizer, rows, max_pair_tokens)
-    collate = DataCollatorWithPadding(tokenizer)
-    order = np.argsort([len(row["input_ids"]) for row in encoded], kind="stable")
-    logits = np.empty(len(rows), dtype=np.float64)
-    for start in range(0, len(rows), batch_pairs):
-        indices = order[start : start + batch_pairs]
-        batch = collate([encoded[index] for index in indices])
-        inputs = {name: value.to(model.device) for name, value in batch.items() if name != "labels"}
-        with torch.inference_mode():
-            logits[indices] = model(**inputs).logits[:, 0].float().cpu().numpy()
-    return logits
+    is_judged = judge is not None
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        per_device_train_batch_size=settings.batch_items,
+        warmup_ratio=settings.warmup_share,
+        weight_decay=settings.weight_decay,
+        lr_scheduler_type="linear",
+        seed=settings.seed,
+        use_cpu=not torch.cuda.is_available(),
+        bf16=has_fast_bf16(),
+        group_by_length=settings.by_length,
+        label_names=["labels"],  # a PEFT model hides the signature that they are guessed from
+        remove_unused_columns=False,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        eval_strategy="epoch" if is_judged else "no",
+        save_strategy="epoch",
+        save_total_limit=1,  # besides the best
+        load_best_model_at_end=is_judged and settings.keep_best,
+        metric_for_best_model=FIGURE if is_judged else None,
+        greater_is_better=True if is_judged else None,
+        restore_callback_states_from_checkpoint=True,
+        logging_strategy="epoch",
+        logging_nan_inf_filter=False,
+        report_to=[],
+        disable_tqdm=not settings.show_progress,
+    )
+    stopping: list[TrainerCallback] = (
+        [EarlyStoppingCallback(settings.patience)] if settings.patience else []
+    )
+    trainer = _Trainer(
+        model=model,
+        args=arguments,
+        train_dataset=rows,
+        eval_dataset=rows if is_judged else None,  # asked for, and left to `judge`
+        data_collator=collate,
+        compute_loss_func=loss,
+        callbacks=stopping,
+        judge=judge,
+    )
+    last = last_whole_checkpoint(folder)
+    with warnings.catch_warnings():  # of checkpoints written within a second: numbers order them
+        warnings.filterwarnings("ignore", "mtime may not be reliable", UserWarning)
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    return _epochs(trainer.state.log_history)
 
 
 def has_fast_bf16() -> bool:
@@ -139,20 +159,52 @@ def has_fast_bf16() -> bool:
     return bool(amx_is_supported and amx_is_supported())
 
 
-def _encode(
-    tokenizer: PreTrainedTokenizerBase, rows: Sequence[TargetRow], max_pair_tokens: int
-) -> list[dict[str, Any]]:
-    # The service's own encoder: what is cut in serving is what was cut in training.
-    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    encoder = PairEncoder(backend, max_pair_tokens)
-    encoded = []
-    for row in rows:
-        (pair,) = encoder.encode(row.query, [row.ad_text])
-        encoded.append(
-            {
-                "input_ids": pair.ids.tolist(),
-                "token_type_ids": pair.type_ids.tolist(),
-                "labels": [row.target],
-            }
-        )
-    return encoded
+def _epochs(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One entry for each epoch, of the Trainer's two: its loss, and what was judged."""
+    epochs: dict[float, dict[str, Any]] = {}
+    for entry in history:
+        kept = {k.removeprefix("eval_"): v for k, v in entry.items() if k in _KEPT}
+        if kept:
+            number = round(float(entry["epoch"]), 2)
+            epochs.setdefault(number, {"epoch": number}).update(kept)
+    return list(epochs.values())
+
+
+_KEPT = ("loss", f"eval_{FIGURE}", "eval_quality")
+
+
+class _Trainer(Trainer):
+    """Evaluates by a judge of ours, and prints no dictionaries."""
+
+    def __init__(self, *, judge: Judge | None, **arguments: Any) -> None:  # noqa: ANN401  # theirs
+        super().__init__(**arguments)
+        self._judge = judge
+        self.remove_callback(PrinterCallback)
+        self.remove_callback(ProgressCallback)
+        if not self.args.disable_tqdm:
+            self.add_callback(_Bar())
+
+    def evaluate(self, *_: object, **__: object) -> dict[str, Any]:
+        if self._judge is None:
+            return {}
+        epoch = round(float(self.state.epoch or 0), 2)
+        said = {f"eval_{name}": value for name, value in self._judge(self.model, epoch).items()}
+        self.log(said)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, said)
+        return said
+
+    def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
+        loss = logs.get("loss")
+        if loss is not None and not abs(loss) < float("inf"):
+            raise ExportError(
+                f"the loss became {loss} in epoch {self.state.epoch:.0f}: take a lower learning "
+                f"rate than {self.args.learning_rate}"
+            )
+        super().log(logs, start_time)
+
+
+class _Bar(ProgressCallback):
+    """The bar alone: what is logged stands in the report."""
+
+    def on_log(self, *_: object, **__: object) -> None:
+        pass

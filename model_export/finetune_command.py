@@ -1,0 +1,111 @@
+"""The `finetune` command: its options, and what they become."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from model_export.errors import ExportError
+from model_export.recipe import DEFAULT_BASE, LOSSES_OF_HEAD, USUAL, FinetuneRecipe, recipe_for
+
+POOLINGS = ("cls", "mean", "cat4")  # of `Pooling`, whose module imports torch
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Give the parser this command's options."""
+    add = parser.add_argument
+    for name, text in (
+        ("train", "labelled pairs (JSONL or CSV); repeatable"),
+        ("dev", "held-out pairs: they choose the epoch and fit the score calibration; repeatable"),
+    ):
+        add(f"--{name}", type=Path, action="append", required=True, metavar="FILE", help=text)
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the adapter, checkpoint")
+    add("--base", metavar="DIR_OR_ID", help=f"encoder to start from; default: {DEFAULT_BASE}")
+    add("--resume", action="store_true", help="go on with a run for --out that was stopped")
+    # No defaults from here on: what is not given is the approach's own.
+    recipe = parser.add_argument_group("recipe; in brackets what an approach takes by itself")
+    add = recipe.add_argument
+    losses = dict.fromkeys(loss for some in LOSSES_OF_HEAD.values() for loss in some)
+    add("--approach", choices=list(USUAL), help="lora: an adapter; full, features: a checkpoint")
+    add("--head", choices=list(LOSSES_OF_HEAD), help="one logit, two classes, or ordered grades")
+    add("--loss", choices=list(losses), help="bce, or cross-entropy where the head has classes")
+    add("--pooling", choices=POOLINGS, help="what a linear head reads (features: mean)")
+    add("--keep", choices=["best", "last"], help="epoch to write, by the dev pairs (best)")
+    for name, kind, text in (
+        ("epochs", int, "most passes over the labelled pairs"),
+        ("patience", int, "epochs without a better one that end the training; 0 never"),
+        ("learning_rate", float, "its peak"),
+        ("weight_decay", float, "AdamW's"),
+        ("warmup_share", float, "part of the steps in which the learning rate grows"),
+        ("batch_pairs", int, "pairs per step"),
+        ("list_pairs", int, "most ads of a query that a ranking loss compares at once"),
+        ("hard_negatives", int, "ads a query that BM25 finds near and nobody judged, as label 0"),
+        ("max_pair_tokens", int, "pairs are cut to so many tokens"),
+        ("lora_rank", int, "of the updates"),
+        ("imitation_pairs", int, "pairs of the first stage; 0 leaves it out"),
+        ("teacher_share", float, "weight of sentence similarity in the labels"),
+        ("seed", int, "of everything random"),
+    ):
+        add(f"--{name.replace('_', '-')}", type=kind, metavar="X", help=f"{text} ({_usual(name)})")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train a model, and print its report.
+
+    Returns:
+        Exit code 0.
+
+    Raises:
+        ExportError: Options, files or a base that cannot be used; says why.
+    """
+    given: dict[str, Any] = {
+        field.name: value
+        for field in fields(FinetuneRecipe)
+        if (value := getattr(arguments, field.name, None)) is not None
+    }
+    recipe = recipe_for(**given)
+    names = [path.name for path in arguments.dev]
+    if len(set(names)) < len(names):
+        raise ExportError(f"two --dev files have one name, which figures go by: {sorted(names)}")
+
+    from model_export.finetune import finetune
+
+    _require_usable(arguments.out)
+    with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
+        report = finetune(
+            arguments.train,
+            arguments.dev,
+            arguments.base or DEFAULT_BASE,
+            arguments.out,
+            recipe,
+            resume=arguments.resume,
+            tell=print,
+        )
+    print(json.dumps(asdict(report), indent=2))
+    return 0
+
+
+def _usual(name: str) -> str:
+    """What each approach takes; one number where they agree."""
+    values = {approach: getattr(recipe_for(approach), name) for approach in USUAL}
+    if len(set(values.values())) == 1:
+        return f"{values['lora']:g}"
+    return ", ".join(f"{approach} {value:g}" for approach, value in values.items())
+
+
+def _require_usable(out: Path) -> None:
+    """Never write over a folder that holds something else."""
+    from model_export.finetune import REPORT_FILE
+
+    if (
+        out.exists()
+        and not (out / REPORT_FILE).is_file()
+        and not (out.is_dir() and not any(out.iterdir()))
+    ):
+        raise ExportError(f"{out} exists and is nothing that finetune wrote; choose another --out")

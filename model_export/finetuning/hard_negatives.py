@@ -1,0 +1,57 @@
+"""Ads that a search by words takes for relevant and nobody judged, as irrelevant pairs.
+
+They teach what word overlap does not: most ads that a query meets in training by chance are
+strangers to it, and told apart without learning anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from model_export.distillation.pair_sampling import IN_QUERY_RANKS, NEAR_MISS_RANKS
+from model_export.evaluation.baselines import bm25_ranker
+from model_export.pairs import LabelledPair
+from service.scoring.ad_template import AdTemplate
+
+
+def mine_hard_negatives(
+    pairs: Sequence[LabelledPair],
+    per_query: int,
+    held_out: Collection[str],
+    template: AdTemplate,
+) -> list[LabelledPair]:
+    """Up to `per_query` pairs of label 0 for each query of the training pairs.
+
+    They are the best by BM25 among ranks 11 to 200 that share a word with the query and were not
+    judged for it; the ten best are left out, since many of those are relevant, judged or not.
+
+    Args:
+        pairs: Training pairs; their ads are what is searched.
+        per_query: Most pairs for a query.
+        held_out: Queries of the dev pairs, which get none.
+        template: How an ad becomes text.
+
+    Raises:
+        ExportError: bm25s is not installed.
+    """
+    ads = {template.render(pair.ad): pair.ad for pair in pairs}
+    texts = list(ads)
+    grades = [pair.grade for pair in pairs if pair.grade is not None]
+    worst = min(grades) if len(grades) == len(pairs) else None
+    judged: dict[str, set[str]] = {}
+    for pair in pairs:
+        judged.setdefault(pair.query, set()).add(template.render(pair.ad))
+    scores_of = bm25_ranker(texts)
+    mined = []
+    for query, known in judged.items():
+        if query in held_out:
+            continue
+        scores = scores_of(query)
+        ranking = np.argsort(-scores, kind="stable")[IN_QUERY_RANKS:NEAR_MISS_RANKS]
+        near = [texts[ad] for ad in ranking if scores[ad] > 0 and texts[ad] not in known]
+        mined += [
+            LabelledPair(query, ads[text], label=0.0, grade=worst) for text in near[:per_query]
+        ]
+    return mined
