@@ -74,6 +74,11 @@ class PooledClassifier(nn.Module):
         layers = output.hidden_states[-self._n_layers :] if self.pooling == "cat4" else (states,)
         return pool(layers, attention_mask.unsqueeze(-1).to(states.dtype), self.pooling)
 
+    @property
+    def base_model(self) -> PreTrainedModel:
+        """The encoder, as transformers' own models name it."""
+        return self.encoder
+
     def get_input_embeddings(self) -> nn.Module:
         """The word vectors, as transformers' own models name them."""
         found: nn.Module = self.encoder.get_input_embeddings()

@@ -93,7 +93,7 @@ def _without_branches(model: Any) -> Iterator[None]:  # noqa: ANN401  # untyped 
     It makes new relative positions where there are more keys than queries, as in a decoder. In an
     encoder there are not, and a graph without `If` is one that rewriters can see through.
     """
-    module = sys.modules[type(model).__module__]
+    module = sys.modules[type(model.base_model).__module__]
     original = getattr(module, "build_rpos", None)
     if original is None:
         yield

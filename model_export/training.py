@@ -6,8 +6,9 @@ is cut, and cannot put pairs of like length together.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -188,7 +189,8 @@ class _Trainer(Trainer):
         if self._judge is None:
             return {}
         epoch = round(float(self.state.epoch or 0), 2)
-        said = {f"eval_{name}": value for name, value in self._judge(self.model, epoch).items()}
+        with _unmixed(self.model):
+            said = {f"eval_{name}": value for name, value in self._judge(self.model, epoch).items()}
         self.log(said)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, said)
         return said
@@ -201,6 +203,20 @@ class _Trainer(Trainer):
                 f"rate than {self.args.learning_rate}"
             )
         super().log(logs, start_time)
+
+
+@contextlib.contextmanager
+def _unmixed(model: Any) -> Iterator[None]:  # noqa: ANN401  # untyped library
+    """The model in full precision, as it will be written and judged.
+
+    accelerate lays its mixed-precision `forward` over the class's own, on the instance.
+    """
+    mixed = model.__dict__.pop("forward", None)
+    try:
+        yield
+    finally:
+        if mixed is not None:
+            model.forward = mixed
 
 
 class _Bar(ProgressCallback):

@@ -2,21 +2,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import onnx
 import pytest
+from safetensors.torch import load_file
 
 from model_export.adapter import WEIGHTS_FILE, read_facts
 from model_export.base_weights import weights_sha256
-from model_export.checkpoint import CALIBRATION_FILE
-from model_export.errors import BadPairsFile, BaseWeightsMissing
+from model_export.checkpoint import CALIBRATION_FILE, load_checkpoint
+from model_export.errors import BadPairsFile, BaseWeightsMissing, UnsupportedCheckpoint
+from model_export.export import export_bundle
 from model_export.finetune import REPORT_FILE, FinetuneReport, finetune
-from model_export.recipe import FinetuneRecipe
+from model_export.options import ExportOptions
+from model_export.recipe import FinetuneRecipe, recipe_for
+from model_export.reference_logits import load_original, pair_encoder, reference_logits
+from model_export.to_onnx import convert
 from service.scoring.ad_template import AdTemplate
-from tests.model_export.tiny_bert import write_pairs, write_tiny_base
+from service.scoring.bulk import bulk_logits
+from service.scoring.head import margin
+from service.scoring.onnx_model import OnnxModel
+from tests.model_export.tiny_bert import WORDS, write_graded_pairs, write_pairs, write_tiny_base
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from model_export.recipe import Approach, HeadName, LossName
+    from model_export.sentence_embedding import Pooling
 
 QUICK = FinetuneRecipe(
     imitation_pairs=32,
@@ -26,6 +39,8 @@ QUICK = FinetuneRecipe(
     max_pair_tokens=16,
     ad_template=AdTemplate(fields=("title",)),
 )
+TOY: dict[str, Any] = {"max_pair_tokens": 16, "batch_pairs": 10, "epochs": 6}
+RATES = {"full": 2e-3, "features": 3e-2, "lora": 1e-2}
 
 
 @pytest.fixture
@@ -95,6 +110,159 @@ def test_too_few_dev_pairs_leave_the_scores_uncalibrated(
     few.write_text("\n".join(pairs.read_text(encoding="utf-8").split("\n")[:3]), encoding="utf-8")
     finetune([pairs], [few], str(base), tmp_path / "out", QUICK, show_progress=False)
     assert not (tmp_path / "out" / CALIBRATION_FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("approach", "head", "loss"),
+    [
+        ("full", "logit", "bce"),
+        ("full", "logit", "mse"),
+        ("full", "classes", "cross-entropy"),
+        ("full", "grades", "cross-entropy"),
+        ("full", "logit", "ranknet"),
+        ("full", "logit", "listnet"),
+        ("full", "logit", "lambda"),
+        ("lora", "classes", "cross-entropy"),
+        ("lora", "grades", "cross-entropy"),
+        ("lora", "logit", "lambda"),
+    ],
+)
+def test_each_head_and_loss_learns_ranks_and_serves_what_torch_says(
+    tmp_path: Path, base: Path, approach: Approach, head: HeadName, loss: LossName
+) -> None:
+    pairs = write_graded_pairs(tmp_path / "graded.jsonl")
+    recipe = recipe_for(approach, head, loss=loss, learning_rate=RATES[approach], **TOY)
+    report = _run(base, pairs, tmp_path / "out", recipe)
+    assert report.epochs[-1]["loss"] < report.epochs[0]["loss"]
+    best = max(epoch["figure"] for epoch in report.epochs)
+    quality = report.quality["graded.jsonl"]
+    assert (quality.ndcg_at_10 if recipe.ranks else quality.auc) == pytest.approx(best, abs=1e-6)
+    assert best > 0.8
+    checkpoint = load_original(str(tmp_path / "out"))
+    assert checkpoint.max_length_tokens == 16
+    assert checkpoint.head.n_logits == {"logit": 1, "classes": 2, "grades": 3}[head]
+    assert checkpoint.head.kind == ("ordinal" if head == "grades" else "binary")
+    encoded = [pair_encoder(checkpoint).encode("red lamp", ["office " + word])[0] for word in WORDS]
+    file = tmp_path / "model.onnx"
+    onnx.save(convert(checkpoint.model, checkpoint.tokenizer), file)
+    served = OnnxModel(file, n_logits=checkpoint.head.n_logits, pad_id=checkpoint.pad_id)
+    logits = bulk_logits(served, encoded, threads=1)
+    np.testing.assert_allclose(logits, reference_logits(checkpoint, encoded), atol=1e-5)
+    scores = dict(zip(WORDS, margin(logits, checkpoint.head), strict=True))
+    assert scores["shoes"] > scores["desk"]
+    assert scores["lamp"] > scores["sofa"]
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "cat4"])
+def test_what_was_pooled_in_training_is_what_the_bundle_computes_in_any_company(
+    tmp_path: Path, base: Path, pooling: Pooling
+) -> None:
+    pairs = write_graded_pairs(tmp_path / "graded.jsonl")
+    recipe = recipe_for(
+        "features", pooling=pooling, learning_rate=RATES["features"], **{**TOY, "epochs": 20}
+    )
+    report = _run(base, pairs, tmp_path / "out", recipe)
+    assert report.epochs[-1]["loss"] < report.epochs[0]["loss"]
+    quality = report.quality["graded.jsonl"]
+    assert quality.auc is not None
+    assert quality.auc > 0.7
+    checkpoint = load_checkpoint(str(tmp_path / "out"), None, None)
+    before = load_file(base / "model.safetensors")
+    after = checkpoint.model.encoder.state_dict()
+    assert all((before[name] == value).all() for name, value in after.items()), "frozen"
+    options = ExportOptions(precision="fp32", with_latency=False)
+    manifest = export_bundle(checkpoint, options, tmp_path / "bundle", report=lambda _: None)
+    assert manifest.parity["batch_spread"] == 0
+
+
+def test_a_pooled_head_can_train_with_its_encoder(tmp_path: Path, base: Path) -> None:
+    pairs = write_graded_pairs(tmp_path / "graded.jsonl")
+    recipe = recipe_for("full", "grades", pooling="cat4", learning_rate=2e-3, **TOY)
+    report = _run(base, pairs, tmp_path / "out", recipe)
+    assert report.labels == ("grade_0", "grade_1", "grade_2")
+    before = load_file(base / "model.safetensors")
+    checkpoint = load_checkpoint(str(tmp_path / "out"), None, None)
+    after = checkpoint.model.encoder.state_dict()
+    assert any((before[name] != value).any() for name, value in after.items())
+    assert checkpoint.head.kind == "ordinal"
+
+
+def test_the_best_epoch_is_kept_and_patience_ends_the_training(
+    tmp_path: Path, base: Path, pairs: Path
+) -> None:
+    recipe = recipe_for("full", learning_rate=5e-3, **{**TOY, "epochs": 20}, patience=3)
+    report = _run(base, pairs, tmp_path / "out", recipe)
+    assert len(report.epochs) < 20
+    best = max(report.epochs, key=lambda epoch: epoch["figure"])
+    assert report.kept_epoch == best["epoch"] == report.epochs[-1]["epoch"] - 3
+    assert report.quality["pairs.jsonl"].auc == pytest.approx(best["figure"], abs=1e-6)
+    last = _run(base, pairs, tmp_path / "last", recipe_for("full", keep="last", **TOY))
+    assert last.kept_epoch == TOY["epochs"]
+
+
+def test_hard_negatives_join_the_training_pairs(tmp_path: Path, base: Path) -> None:
+    rows = [
+        {"query": query, "title": f"{query} {word} {other}", "label": int(word == "lamp")}
+        for query in ("red", "blue")
+        for word in WORDS[3:8]
+        for other in WORDS[3:8]
+    ]
+    for row in rows[25:30]:  # ads of another query in which "red" stands
+        row["title"] = f"red {row['title']}"
+    train, dev = tmp_path / "train.jsonl", tmp_path / "dev.jsonl"
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    dev_rows = [{**row, "query": "blue"} for row in rows[:25]]
+    dev.write_text("".join(json.dumps(row) + "\n" for row in dev_rows), encoding="utf-8")
+    told: list[str] = []
+    report = finetune([train], [dev], str(base), tmp_path / "out",
+                      recipe_for("features", hard_negatives=3, **TOY),
+                      show_progress=False, tell=told.append)  # fmt: skip
+    assert report.n_hard_negatives == 3, "for the query that is not held out"
+    assert report.n_training_pairs == 53
+    assert any("1 queries are in the training and in the dev pairs" in line for line in told)
+
+
+@pytest.mark.parametrize("approach", ["lora", "full", "features"])
+def test_files_can_be_read_by_all_whom_the_umask_lets(
+    tmp_path: Path, base: Path, pairs: Path, approach: Approach
+) -> None:
+    usual = tmp_path / "usual"
+    usual.touch()
+    recipe = recipe_for(approach, imitation_pairs=0, teacher_share=0.0, **{**TOY, "epochs": 1})
+    _run(base, pairs, tmp_path / "out", recipe)
+    for file in (tmp_path / "out").iterdir():
+        assert file.stat().st_mode == usual.stat().st_mode, file.name
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        ["base", "out", "pairs.jsonl", "usual"]
+    )
+
+
+def test_what_was_there_before_is_replaced(tmp_path: Path, base: Path, pairs: Path) -> None:
+    _run(base, pairs, tmp_path / "out", recipe_for("full", **{**TOY, "epochs": 1}))
+    _run(base, pairs, tmp_path / "out", replace(QUICK, imitation_pairs=0))
+    assert not (tmp_path / "out" / "config.json").exists()
+    assert read_facts(tmp_path / "out").labels == ()
+
+
+def test_labels_of_one_kind_are_refused_before_any_training(
+    tmp_path: Path, base: Path, pairs: Path
+) -> None:
+    rows = pairs.read_text(encoding="utf-8").replace('"label": 0', '"label": 1')
+    one = tmp_path / "one.jsonl"
+    one.write_text(rows, encoding="utf-8")
+    with pytest.raises(BadPairsFile, match=r"one.jsonl: all 60 pairs have the relevance 1"):
+        _run(base, one, tmp_path / "out")
+    with pytest.raises(BadPairsFile, match="have no 'grade'"):
+        _run(base, pairs, tmp_path / "out", recipe_for("full", "grades"))
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_more_tokens_than_the_base_can_read_are_refused(
+    tmp_path: Path, base: Path, pairs: Path
+) -> None:
+    with pytest.raises(UnsupportedCheckpoint, match="reads at most 32 tokens"):
+        _run(base, pairs, tmp_path / "out", recipe_for("full"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_bad_input_stops_the_run_before_any_training(tmp_path: Path, base: Path) -> None:

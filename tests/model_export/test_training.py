@@ -1,61 +1,113 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from transformers import BertForSequenceClassification, BertTokenizerFast
+from torch import nn
 
-from model_export.training import TargetRow, logits_of_rows
-from service.scoring.encoding import PairEncoder
-from tests.model_export.tiny_bert import write_tiny_base
+from model_export.errors import ExportError
+from model_export.finetuning.run_folder import last_whole_checkpoint
+from model_export.training import FIGURE, StageSettings, train_stage
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-ROWS = [
-    TargetRow("red shoes", "running shoes red", 1.0),
-    TargetRow("lamp", "office chair " * 12, 0.0),
-    TargetRow("green office desk", "desk", 1.0),
-]
+ROWS: list[Any] = [{"x": [float(n % 3), 1.0], "y": float(n % 3 == 2)} for n in range(24)]
+SETTINGS = StageSettings(
+    epochs=4, learning_rate=0.1, batch_items=8, warmup_share=0.0, weight_decay=0.0, seed=0,
+    by_length=False, show_progress=False,
+)  # fmt: skip
 
 
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    return write_tiny_base(tmp_path / "base")
+class Line(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(2, 1)
+        nn.init.zeros_(self.map.weight)
+        nn.init.zeros_(self.map.bias)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"logits": self.map(x)}
 
 
-@pytest.fixture
-def model(base: Path) -> BertForSequenceClassification:
-    torch.manual_seed(0)
-    loaded = BertForSequenceClassification.from_pretrained(base, num_labels=1)
-    assert isinstance(loaded, BertForSequenceClassification)
-    loaded.requires_grad_(requires_grad=False).train(mode=False)
-    return loaded
+def collate(rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    x = torch.tensor([row["x"] for row in rows])
+    return {"x": x, "labels": torch.tensor([[row["y"]] for row in rows])}
 
 
-def test_a_row_has_the_same_logit_alone_and_padded_in_a_batch(
-    base: Path, model: BertForSequenceClassification
-) -> None:
-    tokenizer = BertTokenizerFast.from_pretrained(base)
-    together = logits_of_rows(model, tokenizer, ROWS, 16)
-    alone = [logits_of_rows(model, tokenizer, [row], 16)[0] for row in ROWS]
-    np.testing.assert_allclose(together, alone, atol=1e-5)
+def squared(outputs: Any, labels: torch.Tensor, num_items_in_batch: object = None) -> torch.Tensor:  # noqa: ANN401, ARG001, E501  # the Trainer's signature
+    return ((outputs["logits"] - labels) ** 2).mean()
 
 
-def test_rows_are_read_exactly_as_the_service_reads_them(
-    base: Path, model: BertForSequenceClassification
-) -> None:
-    encoder = PairEncoder.from_file(base / "tokenizer.json", 16)
-    expected = []
-    for row in ROWS:
-        (pair,) = encoder.encode(row.query, [row.ad_text])
-        with torch.inference_mode():
-            output = model(
-                input_ids=torch.from_numpy(pair.ids[None]),
-                token_type_ids=torch.from_numpy(pair.type_ids[None]),
-            )
-        expected.append(float(output.logits[0, 0]))
-    logits = logits_of_rows(model, BertTokenizerFast.from_pretrained(base), ROWS, 16)
-    np.testing.assert_allclose(logits, expected, atol=1e-5)
+def infinite(outputs: Any, labels: torch.Tensor, num_items_in_batch: object = None) -> torch.Tensor:  # noqa: ANN401, ARG001, E501  # as above
+    return outputs["logits"].sum() * float("inf")  # type: ignore[no-any-return]  # Any
+
+
+def changed(**fields: Any) -> StageSettings:  # noqa: ANN401  # of any type
+    from dataclasses import replace
+
+    return replace(SETTINGS, **fields)
+
+
+class Judge:
+    """Says what it is told to say of each epoch, and keeps the weights that it saw."""
+
+    def __init__(self, *figures: float) -> None:
+        self.figures = figures
+        self.seen: list[torch.Tensor] = []
+
+    def __call__(self, model: Any, epoch: float) -> Mapping[str, Any]:  # noqa: ANN401  # as theirs
+        self.seen.append(model.map.weight.detach().clone())
+        return {FIGURE: self.figures[int(epoch) - 1], "quality": {}}
+
+
+def test_the_loss_falls_and_each_epoch_is_reported(tmp_path: Path) -> None:
+    epochs = train_stage(Line(), ROWS, collate, squared, SETTINGS, tmp_path)
+    assert [epoch["epoch"] for epoch in epochs] == [1, 2, 3, 4]
+    assert epochs[-1]["loss"] < epochs[0]["loss"]
+
+
+def test_the_model_ends_as_it_was_after_its_best_epoch(tmp_path: Path) -> None:
+    for keep_best, number in ((True, 1), (False, 3)):
+        judge, model = Judge(0.1, 0.9, 0.3, 0.9), Line()
+        epochs = train_stage(
+            model, ROWS, collate, squared, changed(keep_best=keep_best),
+            tmp_path / str(number), judge=judge,
+        )  # fmt: skip
+        assert [epoch[FIGURE] for epoch in epochs] == [0.1, 0.9, 0.3, 0.9]
+        assert torch.equal(model.map.weight, judge.seen[number])
+
+
+def test_patience_counts_epochs_without_a_better_one(tmp_path: Path) -> None:
+    judge = Judge(0.5, 0.6, 0.6, 0.4)
+    settings = changed(keep_best=True, patience=2, epochs=9)
+    epochs = train_stage(Line(), ROWS, collate, squared, settings, tmp_path, judge=judge)
+    assert len(epochs) == 4
+
+
+def test_a_stage_goes_on_after_its_last_whole_epoch_and_ends_the_same(tmp_path: Path) -> None:
+    figures = (0.1, 0.2, 0.3, 0.4)
+
+    class Stop(Judge):
+        def __call__(self, model: Any, epoch: float) -> Mapping[str, Any]:  # noqa: ANN401  # as theirs
+            if epoch == 3:
+                raise KeyboardInterrupt
+            return super().__call__(model, epoch)
+
+    kept = changed(keep_best=True)
+    whole, resumed, judge = Line(), Line(), Judge(*figures)
+    wanted = train_stage(
+        whole, ROWS, collate, squared, kept, tmp_path / "a", judge=Judge(*figures)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        train_stage(Line(), ROWS, collate, squared, kept, tmp_path / "b", judge=Stop(*figures))
+    assert last_whole_checkpoint(tmp_path / "b") == tmp_path / "b" / "checkpoint-6"
+    epochs = train_stage(resumed, ROWS, collate, squared, kept, tmp_path / "b", judge=judge)
+    assert len(judge.seen) == 2, "only what was missing"
+    assert epochs == wanted
+    assert torch.equal(resumed.map.weight, whole.map.weight)
+
+
+def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="the loss became .* take a lower learning rate than 0.1"):
+        train_stage(Line(), ROWS, collate, infinite, SETTINGS, tmp_path)

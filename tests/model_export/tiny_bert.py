@@ -50,3 +50,22 @@ def write_pairs(path: Path, n_repeats: int = 1) -> Path:
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows * n_repeats), encoding="utf-8")
     return path
+
+
+def write_graded_pairs(path: Path) -> Path:
+    """50 pairs of 10 queries: shoes and lamps have grade 2, chairs 1, sofas and desks 0."""
+    grades = {"shoes": 2, "lamp": 2, "chair": 1, "sofa": 0, "desk": 0}
+    rows = [
+        {
+            "query": f"{color} {wanted}",
+            "title": f"office {offered}",
+            "grade": grade,
+            "max_grade": 2,
+            "label": int(grade == 2),
+        }
+        for color in WORDS[:2]
+        for wanted in grades
+        for offered, grade in grades.items()
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path

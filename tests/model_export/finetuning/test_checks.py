@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from model_export.errors import BadPairsFile
+from model_export.finetuning.checks import mean_figure, refuse_unusable, warnings_of
+from model_export.evaluate import Quality
+from model_export.pairs import LabelledPair
+from model_export.recipe import recipe_for
+from service.domain import Ad
+from service.scoring.encoding import EncodedPair
+
+
+def pair(query: str, label: float) -> LabelledPair:
+    return LabelledPair(query, Ad("1", text="shoe"), label)
+
+
+MIXED = [pair("a", 1.0), pair("a", 0.0), pair("b", 1.0)]
+
+
+def encoded(n_truncated: int) -> list[EncodedPair]:
+    ids = np.zeros(3, dtype=np.int64)
+    return [EncodedPair(ids, ids, truncated=number < n_truncated) for number in range(10)]
+
+
+def test_usable_pairs_pass() -> None:
+    for loss in ("bce", "lambda"):
+        refuse_unusable(MIXED, {"dev": MIXED}, recipe_for("full", loss=loss), ["train"])
+
+
+def test_one_label_alone_teaches_nothing() -> None:
+    with pytest.raises(BadPairsFile, match=r"a\.csv, b\.csv: all 2 pairs have the relevance 0\.5"):
+        refuse_unusable(
+            [pair("a", 0.5)] * 2, {"dev": MIXED}, recipe_for("full"), ["a.csv", "b.csv"]
+        )
+
+
+def test_a_ranking_needs_a_query_with_two_kinds_of_ads() -> None:
+    pairs = [pair("a", 1.0), pair("b", 0.0)]
+    recipe = recipe_for("full", loss="ranknet")
+    with pytest.raises(BadPairsFile, match="no query has pairs of different relevance"):
+        refuse_unusable(pairs, {"dev": MIXED}, recipe, ["train"])
+    refuse_unusable(pairs, {"dev": MIXED}, recipe_for("full"), ["train"])
+
+
+def test_dev_pairs_that_can_judge_no_epoch_are_refused() -> None:
+    alike = {"d1.csv": [pair("a", 1.0)] * 2, "d2.csv": [pair("b", 0.9)]}
+    with pytest.raises(BadPairsFile, match=r"d1\.csv, d2\.csv: .* relevant and irrelevant"):
+        refuse_unusable(MIXED, alike, recipe_for("full"), ["train"])
+    with pytest.raises(BadPairsFile, match="a query whose pairs have different labels"):
+        refuse_unusable(
+            MIXED, {"d": [pair("a", 1.0), pair("b", 0.0)]}, recipe_for("full", loss="lambda"), ["t"]
+        )
+
+
+def test_files_that_allow_no_figure_are_left_out_of_the_mean() -> None:
+    quality = {name: Quality(auc, None, 1, 0, 0) for name, auc in zip("abc", (0.5, None, 0.7), strict=True)}  # fmt: skip  # noqa: E501
+    assert mean_figure(quality, "auc") == pytest.approx(0.6)
+
+
+def test_a_query_on_both_sides_and_much_lost_text_are_said() -> None:
+    assert warnings_of(MIXED, {"dev": [pair("c", 1.0)]}, encoded(2), 16) == []
+    shared, cut = warnings_of(MIXED, {"dev": MIXED[:2]}, encoded(3), 16)
+    assert "1 queries are in the training and in the dev pairs, such as 'a'" in shared
+    assert "30% of the training pairs are longer than 16 tokens" in cut

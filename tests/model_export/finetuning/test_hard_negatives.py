@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from model_export.distillation.pair_sampling import IN_QUERY_RANKS
+from model_export.finetuning.hard_negatives import mine_hard_negatives
+from model_export.pairs import LabelledPair
+from service.domain import Ad
+from service.scoring.ad_template import AdTemplate
+
+pytest.importorskip("bm25s")
+
+LAMPS = [Ad(str(n), text=f"lamp {'shade ' * n}model{n}") for n in range(20)]
+PAIRS = [
+    LabelledPair("lamp", LAMPS[0], 1.0, 3.0),
+    *(LabelledPair("sofa", ad, 0.0, 1.0) for ad in LAMPS[1:]),
+    LabelledPair("sofa", Ad("99", text="a sofa"), 1.0, 2.0),
+]
+
+
+def test_they_share_a_word_with_the_query_are_not_its_best_and_nobody_judged_them() -> None:
+    mined = mine_hard_negatives(PAIRS, 5, (), AdTemplate())
+    assert [pair.query for pair in mined] == ["lamp"] * 5, "all lamps were judged for the sofa"
+    texts = [pair.ad.text for pair in mined]
+    ranked = [ad.text for ad in LAMPS]  # BM25 likes short texts
+    assert texts == ranked[IN_QUERY_RANKS : IN_QUERY_RANKS + 5]
+    assert all(pair.label == 0 and pair.grade == 1.0 for pair in mined), "the worst grade known"
+
+
+def test_queries_that_are_held_out_get_none() -> None:
+    assert mine_hard_negatives(PAIRS, 5, {"lamp"}, AdTemplate()) == []
+
+
+def test_pairs_without_grades_get_negatives_without() -> None:
+    bare = [LabelledPair(pair.query, pair.ad, pair.label) for pair in PAIRS]
+    assert {pair.grade for pair in mine_hard_negatives(bare, 2, (), AdTemplate())} == {None}
