@@ -43,6 +43,9 @@ from service.scoring.head import margin
 
 REPORT_FILE = "training_report.json"
 
+_MODEL_FILES = ("adapter_*", "adrel*", "config.json", "model*.safetensors*", CALIBRATION_FILE)
+"""Names of the files by which an older adapter or checkpoint would still be one."""
+
 Tell = Callable[[str], None]
 
 
@@ -90,8 +93,8 @@ def finetune(
         dev_files: Files of held-out pairs; they decide which epoch is kept and the score
             calibration.
         base: Folder, hub id or package of an encoder, see `resolve_base`.
-        out: Is replaced: the model, `training_report.json` and, where the dev files suffice for
-            it, the score calibration fitted on them.
+        out: Gets, in place of an older model, the new one, `training_report.json` and, where the
+            dev files suffice for it, the score calibration fitted on them.
         recipe: Hyper-parameters; the same ones on the same kind of machine give the same model.
         resume: Go on with a run for `out` that was stopped, after the last epoch that it ended.
         show_progress: Whether to draw progress bars.
@@ -147,9 +150,7 @@ def finetune(
     text = json.dumps(asdict(report), indent=2, allow_nan=False)
     (partial / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
     _write_calibration(partial, margins, dev, tell)
-    if out.exists():
-        shutil.rmtree(out)
-    partial.rename(out)
+    _move(partial, out)
     close_run(run)
     return report
 
@@ -163,6 +164,17 @@ def _hard_negatives(
         return []
     held_out = {pair.query for own in dev.values() for pair in own}
     return mine_hard_negatives(pairs, recipe.hard_negatives, held_out, recipe.ad_template)
+
+
+def _move(partial: Path, out: Path) -> None:
+    """Put what was written in place of an older model; files that are no part of one stay."""
+    out.mkdir(parents=True, exist_ok=True)
+    for pattern in _MODEL_FILES:
+        for old in out.glob(pattern):
+            old.unlink()
+    for file in partial.iterdir():
+        file.replace(out / file.name)
+    partial.rmdir()
 
 
 def _kept(epochs: Sequence[Mapping[str, Any]], recipe: FinetuneRecipe) -> float:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -100,7 +100,8 @@ def load_encoder(folder: Path, config: PretrainedConfig) -> PreTrainedModel:
         UnsupportedCheckpoint: It cannot be loaded, or lacks weights of the encoder.
     """
     # A pooler that no head reads would be random numbers in the file.
-    takes = inspect.signature(MODEL_MAPPING[type(config)]).parameters
+    kind: Any = MODEL_MAPPING[type(config)]
+    takes = inspect.signature(kind).parameters
     options = {"add_pooling_layer": False} if "add_pooling_layer" in takes else {}
     with refusing(), quiet_transformers():
         encoder, info = AutoModel.from_pretrained(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -191,3 +191,20 @@ def test_an_adapter_without_its_facts_is_refused(adapter: Path, content: str | N
         file.write_text(content, encoding="utf-8")
     with pytest.raises(AdapterMismatch, match="which base weights"):
         load_merged(adapter)
+
+
+def test_labels_come_back_with_the_model(tmp_path: Path) -> None:
+    base = write_tiny_base(tmp_path / "base")
+    plain = BertForSequenceClassification.from_pretrained(base, num_labels=3)
+    config = LoraConfig(target_modules=["query"], modules_to_save=["classifier"])
+    names = ("grade_0", "grade_1", "grade_2")
+    facts = AdapterFacts(str(base), weights_sha256(base), AdTemplate(), 16, names)
+    save_adapter(get_peft_model(plain, config), tmp_path / "adapter", facts)
+    assert read_facts(tmp_path / "adapter") == facts
+    merged = load_merged(tmp_path / "adapter")
+    assert merged.config.id2label == dict(enumerate(names))
+    (tmp_path / "adapter" / FACTS_FILE).write_text(
+        json.dumps(asdict(replace(facts, labels=names[:2]))), encoding="utf-8"
+    )
+    with pytest.raises(AdapterMismatch, match="names 2 labels and has 3 logits"):
+        load_merged(tmp_path / "adapter")

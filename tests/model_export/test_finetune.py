@@ -170,9 +170,10 @@ def test_what_was_pooled_in_training_is_what_the_bundle_computes_in_any_company(
     before = load_file(base / "model.safetensors")
     after = checkpoint.model.encoder.state_dict()
     assert all((before[name] == value).all() for name, value in after.items()), "frozen"
-    options = ExportOptions(precision="fp32", with_latency=False)
+    # The toy's scores lie so close together that rounding swaps some.
+    options = ExportOptions("fp32", tolerances={"rank_agreement": 0.99}, with_latency=False)
     manifest = export_bundle(checkpoint, options, tmp_path / "bundle", report=lambda _: None)
-    assert manifest.parity["batch_spread"] == 0
+    assert manifest.parity["fp32"]["batch_spread"] == 0
 
 
 def test_a_pooled_head_can_train_with_its_encoder(tmp_path: Path, base: Path) -> None:
@@ -237,11 +238,13 @@ def test_files_can_be_read_by_all_whom_the_umask_lets(
     )
 
 
-def test_what_was_there_before_is_replaced(tmp_path: Path, base: Path, pairs: Path) -> None:
+def test_a_model_that_was_there_before_is_replaced(tmp_path: Path, base: Path, pairs: Path) -> None:
     _run(base, pairs, tmp_path / "out", recipe_for("full", **{**TOY, "epochs": 1}))
+    (tmp_path / "out" / "README.md").write_text("a model card", encoding="utf-8")
     _run(base, pairs, tmp_path / "out", replace(QUICK, imitation_pairs=0))
     assert not (tmp_path / "out" / "config.json").exists()
     assert read_facts(tmp_path / "out").labels == ()
+    assert (tmp_path / "out" / "README.md").is_file(), "no part of the model"
 
 
 def test_labels_of_one_kind_are_refused_before_any_training(

@@ -147,7 +147,7 @@ def test_finetune_never_writes_into_a_folder_that_is_something_else(
     (tmp_path / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
     out, pairs = str(tmp_path / "mine"), str(pairs_file)
     assert main(["finetune", "--train", pairs, "--dev", pairs, "--out", out]) == 1
-    assert "exists and is not an adapter" in capsys.readouterr().err
+    assert "exists and is nothing that finetune wrote" in capsys.readouterr().err
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["notes.txt"]
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from model_export.errors import BadPairsFile
-from model_export.finetuning.checks import mean_figure, refuse_unusable, warnings_of
 from model_export.evaluate import Quality
+from model_export.finetuning.checks import mean_figure, refuse_unusable, warnings_of
 from model_export.pairs import LabelledPair
 from model_export.recipe import recipe_for
 from service.domain import Ad

@@ -38,8 +38,7 @@ def test_listnet_is_the_cross_entropy_of_two_softmaxes() -> None:
 
     costs = [
         -sum(
-            p * math.log(q)
-            for p, q in zip(softmax(GAINS, own), softmax(LOGITS, own), strict=True)
+            p * math.log(q) for p, q in zip(softmax(GAINS, own), softmax(LOGITS, own), strict=True)
         )
         for own in MEMBERS
     ]

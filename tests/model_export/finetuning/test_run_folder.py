@@ -20,7 +20,7 @@ FACTS = {"recipe": {"fields": ("a", "b")}, "data": ["x"]}
 def test_a_stopped_run_is_gone_on_with_only_when_asked_for(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "out")
     open_run(folder, FACTS, resume=True)  # there is none to resume: a new one
-    with pytest.raises(ExportError, match="out.training holds a training that was stopped"):
+    with pytest.raises(ExportError, match=r"out\.training holds a training that was stopped"):
         open_run(folder, FACTS, resume=False)
     open_run(folder, FACTS, resume=True)
     close_run(folder)
