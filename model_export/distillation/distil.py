@@ -22,7 +22,7 @@ from model_export.distillation.teacher_logits import teacher_margins
 from model_export.distillation.training import DevPairs, DistilRow, train_student
 from model_export.errors import ExportError
 from model_export.evaluate import Quality, judge
-from model_export.library_calls import quiet_transformers
+from model_export.write_checkpoint import save_checkpoint
 from service.scoring.ad_template import AdTemplate
 from service.scoring.calibration import sigmoid
 
@@ -156,23 +156,10 @@ def _write(model: Any, teacher: Checkpoint, report: DistilReport, out: Path) -> 
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     if model is not None:
-        with quiet_transformers():
-            model.save_pretrained(partial)
-            _save_tokenizer(teacher, partial)
+        save_checkpoint(model, teacher.tokenizer, partial, teacher.max_length_tokens)
     text = json.dumps(asdict(report), indent=2, allow_nan=False)
     (partial / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
     out.mkdir(parents=True, exist_ok=True)
     for file in partial.iterdir():
         file.replace(out / file.name)
     partial.rmdir()
-
-
-def _save_tokenizer(teacher: Checkpoint, folder: Path) -> None:
-    """With the teacher's longest pair, which is what the student has learnt to read."""
-    tokenizer = teacher.tokenizer
-    usual = tokenizer.model_max_length
-    tokenizer.model_max_length = teacher.max_length_tokens
-    try:
-        tokenizer.save_pretrained(folder)
-    finally:
-        tokenizer.model_max_length = usual

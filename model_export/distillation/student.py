@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from model_export.errors import UnsupportedCheckpoint
+from model_export.pooled_classifier import PooledClassifier
 
 PRUNABLE = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "mpnet")
 """Families whose layers are all alike, in one list, and know nothing of their place in it."""
@@ -25,13 +26,18 @@ def make_student(teacher: Any, layers: Sequence[int]) -> Any:  # noqa: ANN401  #
         layers: Numbers of layers to keep, rising.
 
     Raises:
-        UnsupportedCheckpoint: A family whose layers cannot be taken out one by one.
+        UnsupportedCheckpoint: A family whose layers cannot be taken out one by one, or a pooled
+            head.
     """
     family = teacher.config.model_type
     if family not in PRUNABLE:
         raise UnsupportedCheckpoint(
             f"a {family} teacher cannot lend its layers to a student; these can: "
             f"{', '.join(PRUNABLE)}"
+        )
+    if isinstance(teacher, PooledClassifier):
+        raise UnsupportedCheckpoint(
+            "a teacher with a pooled head (finetune --pooling) cannot lend its layers to a student"
         )
     student = copy.deepcopy(teacher).requires_grad_(True)  # merging an adapter leaves all frozen
     config = student.config

@@ -30,6 +30,7 @@ from model_export.pairs import LabelledPair
 from model_export.reference_logits import pair_encoder
 from model_export.to_onnx import takes_segments
 from model_export.training import has_fast_bf16
+from model_export.training_rows import Row, encode_pairs, to_rows
 from service.scoring.calibration import sigmoid
 
 EVAL_BATCH_PAIRS = 64
@@ -195,14 +196,9 @@ def _judge(dev: DevPairs, logits: torch.Tensor) -> dict[str, Quality]:
 
 def _encode(
     teacher: Checkpoint, texts: Sequence[Texts], targets: Sequence[tuple[float, float]]
-) -> list[dict[str, Any]]:
-    encoder = pair_encoder(teacher)  # the service's: what is cut in serving is cut in training
-    with_segments = takes_segments(teacher.model, teacher.tokenizer)
-    encoded = []
-    for (query, ad_text), target in zip(texts, targets, strict=True):
-        (pair,) = encoder.encode(query, [ad_text])
-        row: dict[str, Any] = {"input_ids": pair.ids.tolist(), "labels": list(target)}
-        if with_segments:
-            row["token_type_ids"] = pair.type_ids.tolist()
-        encoded.append(row)
-    return encoded
+) -> list[Row]:
+    return to_rows(
+        encode_pairs(pair_encoder(teacher), texts),
+        targets,
+        with_segments=takes_segments(teacher.model, teacher.tokenizer),
+    )

@@ -9,6 +9,7 @@ from transformers import AutoModelForSequenceClassification
 
 from model_export.distillation.student import PRUNABLE, make_student
 from model_export.errors import UnsupportedCheckpoint
+from model_export.pooled_classifier import PooledClassifier
 from tests.tiny_models import write_model
 
 IDS = torch.tensor([[5, 6, 7, 8, 9, 10]])
@@ -73,3 +74,9 @@ def test_layers_that_are_shared_or_know_their_place_are_not_taken_out(
 ) -> None:
     with pytest.raises(UnsupportedCheckpoint, match=f"a {family} teacher cannot lend its layers"):
         make_student(teacher(tmp_path, family), (0,))
+
+
+def test_a_pooled_head_reads_layers_that_a_student_would_not_have(tmp_path: Path) -> None:
+    model = teacher(tmp_path)
+    with pytest.raises(UnsupportedCheckpoint, match="with a pooled head"):
+        make_student(PooledClassifier(model.bert, "cat4"), (0,))
