@@ -33,7 +33,7 @@ def open_run(folder: Path, facts: Mapping[str, Any], *, resume: bool) -> None:
         ExportError: There is a stopped run and nobody said to resume it, or it is of other facts.
     """
     file = folder / FACTS_FILE
-    if not file.is_file():
+    if not any(folder.glob("*/checkpoint-*")):  # new, or stopped before anything was learnt
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         return
@@ -43,8 +43,8 @@ def open_run(folder: Path, facts: Mapping[str, Any], *, resume: bool) -> None:
         )
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ExportError(f"{file} is not JSON, so its run cannot be resumed: {error}") from error
+    except (OSError, ValueError) as error:
+        raise ExportError(f"{file} cannot be read, nor its run resumed: {error}") from error
     now = json.loads(json.dumps(facts))
     changed = sorted(key for key in {*stored, *now} if stored.get(key) != now.get(key))
     if changed:

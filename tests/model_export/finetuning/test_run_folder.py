@@ -20,6 +20,9 @@ FACTS = {"recipe": {"fields": ("a", "b")}, "data": ["x"]}
 def test_a_stopped_run_is_gone_on_with_only_when_asked_for(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "out")
     open_run(folder, FACTS, resume=True)  # there is none to resume: a new one
+    open_run(folder, {"recipe": {}, "data": []}, resume=False)  # nothing was learnt yet
+    open_run(folder, FACTS, resume=False)
+    (folder / "labels" / "checkpoint-1").mkdir(parents=True)
     with pytest.raises(ExportError, match=r"out\.training holds a training that was stopped"):
         open_run(folder, FACTS, resume=False)
     open_run(folder, FACTS, resume=True)
@@ -29,10 +32,11 @@ def test_a_stopped_run_is_gone_on_with_only_when_asked_for(tmp_path: Path) -> No
 
 def test_another_run_is_not_gone_on_with(tmp_path: Path) -> None:
     open_run(tmp_path, FACTS, resume=False)
+    (tmp_path / "labels" / "checkpoint-1").mkdir(parents=True)
     with pytest.raises(ExportError, match="holds a training of another data, recipe"):
         open_run(tmp_path, {"recipe": {}, "data": []}, resume=True)
     (tmp_path / FACTS_FILE).write_text("{", encoding="utf-8")
-    with pytest.raises(ExportError, match="is not JSON"):
+    with pytest.raises(ExportError, match="cannot be read"):
         open_run(tmp_path, FACTS, resume=True)
 
 
