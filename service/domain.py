@@ -65,6 +65,7 @@ class ScoreQuery:
         min_score: Scores at or above it are marked eligible; None asks for no mark.
         queries: One for each ad, in place of `query`, where the ads answer different queries. All
             of it is still one request, with one admission and one deadline.
+        all_or_nothing: An answer without some ad's score is of no use to the caller.
         probe: The texts were made up to look into the model: no cache keeps them, and neither the
             distribution of scores nor the count of texts that were cut takes them in.
     """
@@ -76,6 +77,7 @@ class ScoreQuery:
     priority: Priority = Priority.AUCTION
     min_score: float | None = None
     queries: tuple[str, ...] = ()
+    all_or_nothing: bool = False
     probe: bool = False
 
 
@@ -115,8 +117,12 @@ class StageTimes:
 
 @dataclass(frozen=True, slots=True)
 class ScoreAnswer:
-    """The answer to a `ScoreQuery`: one `AdScore` per ad, in the order asked."""
+    """The answer to a `ScoreQuery`: one `AdScore` per ad, in the order asked.
+
+    `was_cut_off`: what has no score lacks it since the service stopped, not for want of time.
+    """
 
     request_id: str
     scores: tuple[AdScore, ...]
     times: StageTimes
+    was_cut_off: bool = False

@@ -3,7 +3,7 @@
     ServiceError                  .code is stable; .message is safe to show to a client
     |- Unauthorized               before anything is read: no key, or none that is known
     |- InvalidRequest             bytes -> request: not JSON, or a field is wrong
-    |- UnsupportedMediaType       the body is not declared as JSON
+    |- UnsupportedMediaType       the body is not declared as JSON, or is compressed
     |- BodyTooLarge               more bytes than the limit; read no further
     |- RequestTimeout             the body did not come in time
     |- ClientGone                 the caller hung up before it had its answer
@@ -90,13 +90,23 @@ class InvalidRequest(ServiceError):
 
 
 class UnsupportedMediaType(ServiceError):
-    """The content type is not JSON."""
+    """The content type is not JSON, or the body is compressed."""
 
     code = "unsupported_media_type"
 
-    def __init__(self, content_type: str) -> None:
-        shown = _cut(content_type, MAX_QUOTED_CHARS) or "none"
-        super().__init__(f"content type must be application/json, got {shown}")
+    def __init__(self, content_type: str, content_encoding: str = "") -> None:
+        """Say what is wrong.
+
+        Args:
+            content_type: Of the request; wrong where nothing follows.
+            content_encoding: Where that is wrong.
+        """
+        if content_encoding:
+            shown = _cut(content_encoding, MAX_QUOTED_CHARS)
+            super().__init__(f"Content-Encoding {shown} is not read; send the body uncompressed")
+        else:
+            shown = _cut(content_type, MAX_QUOTED_CHARS) or "none"
+            super().__init__(f"content type must be application/json, got {shown}")
 
 
 class BodyTooLarge(ServiceError):
@@ -192,6 +202,9 @@ class DeadlineUnreachable(Overloaded):
             wait_s,
             retry_after_s,
         )
+
+
+CUT_OFF = "the service stopped before this request was scored"
 
 
 class NotReady(ServiceError):

@@ -17,7 +17,7 @@ from service.batching.pair_job import Logits, PairJob, PendingRequest
 from service.caching.score_cache import ScoreCache
 from service.clock import Clock
 from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, StageTimes
-from service.errors import DeadlineExceeded, InferenceFailed, NotReady, ServiceError
+from service.errors import CUT_OFF, DeadlineExceeded, InferenceFailed, NotReady, ServiceError
 from service.pair_seen import PairSeen
 from service.pair_text import P, PairText
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
@@ -143,7 +143,13 @@ class Scorer(Generic[P]):
         margin_s = self._answer_margin_s + AD_MARGIN_S * len(texts)
         margin_s = min(margin_s, MARGIN_SHARE * query.timeout_s)
         answer_s = accepted_s + query.timeout_s - margin_s
-        pending = PendingRequest(len(texts), self._text.n_logits, answer_s, query.priority)
+        pending = PendingRequest(
+            len(texts),
+            self._text.n_logits,
+            answer_s,
+            query.priority,
+            all_or_nothing=query.all_or_nothing,
+        )
         missing = []
         for index, hit in enumerate(found.tolist()):
             if hit:
@@ -174,6 +180,8 @@ class Scorer(Generic[P]):
                 self._batcher.check_room(pending, self._generation, [1] * len(new))
             jobs = await self._jobs(prepared, new)
             encoded_s = self._clock.now_s()
+            if encoded_s >= pending.deadline_s:
+                pending.close()  # the timer may be a moment late
             if not pending.closed:
                 self._submit(pending, jobs)
             await pending.done
@@ -223,7 +231,7 @@ class Scorer(Generic[P]):
             inference_s=ended_s - max(started_s, encoded_s),
             total_s=ended_s - prepared.accepted_s,
         )
-        return ScoreAnswer(query.request_id, ads, times)
+        return ScoreAnswer(query.request_id, ads, times, pending.was_cut_off)
 
     def details(self, prepared: Prepared) -> PairDetails:
         """More of a request that was answered; nothing is kept for it beforehand."""
@@ -332,7 +340,7 @@ class Scorer(Generic[P]):
         self, query: ScoreQuery, pending: PendingRequest
     ) -> DeadlineExceeded | InferenceFailed | NotReady:
         if pending.was_cut_off:
-            return NotReady("the service stopped before this request was scored")
+            return NotReady(CUT_OFF)
         if all(status is PairStatus.FAILED for status in pending.statuses):
             return InferenceFailed()
         return DeadlineExceeded(query.timeout_s, len(query.ads))

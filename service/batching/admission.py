@@ -12,7 +12,9 @@ in that order at the predicted costs,
 Each class counts only itself and the classes before it. So when the machine is full of bulk
 work auctions still come in, and bulk is what is refused first.
 
-An idle machine takes everything: it has nothing better to do than what can be done in time.
+An idle machine takes everything, however long, of which a part is of use: it has nothing better to
+do than what can be done in time. What must be complete it takes if that is possible at all, at the
+plain predictions, since nobody else is there who could be made late.
 
 Predictions of single batches do not add up to what a request really waits: there is padding, the
 event loop needs the cores too, and requests take turns. `Caution` learns from the deadlines that
@@ -117,6 +119,7 @@ def decide(
     busy_s: float,
     caution: float,
     now_s: float,
+    is_idle: bool = False,
 ) -> Admission:
     """Whether the request is to be taken.
 
@@ -128,14 +131,17 @@ def decide(
         busy_s: Worker seconds left in the batches that run.
         caution: Factor on predictions where they are held against deadlines.
         now_s: Monotonic seconds.
+        is_idle: Nothing waits and a worker is free; for a request that must be complete.
     """
+    if is_idle:
+        caution = 1.0
     own_class = waiting.priority == candidate.priority
     before_s = busy_s + float(work_s[waiting.priority < candidate.priority].sum())
     own_work_s, deadline_s = work_s[own_class], waiting.deadline_s[own_class]
     queue_s = (before_s + float(own_work_s.sum())) / machine.workers
     own_s = max(candidate.work_s / machine.workers, candidate.longest_s)
     too_long_s = queue_s + own_s - machine.max_queue_s
-    if too_long_s > 0:
+    if too_long_s > 0 and not is_idle:
         return Admission(Verdict.QUEUE_FULL, queue_s + own_s, too_long_s)
     order = np.argsort(deadline_s)
     deadline_s = deadline_s[order]

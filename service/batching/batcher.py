@@ -23,7 +23,7 @@ from service.batching.pair_queue import PairQueue
 from service.batching.planner import BatchLimits, fair_batch_pairs
 from service.clock import Clock
 from service.domain import PairStatus, Priority
-from service.errors import NotReady
+from service.errors import DeadlineUnreachable, NotReady
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,9 @@ class Batcher(Generic[E]):
     def check_room(
         self, request: PendingRequest, generation: Generation[E], lengths: Sequence[int]
     ) -> None:
-        """Refuse a request that could not be served in time; an idle machine refuses nothing.
+        """Refuse a request that could not be served in time.
+
+        An idle machine refuses only what must be complete and cannot be.
 
         Args:
             request: The request.
@@ -196,18 +198,25 @@ class Batcher(Generic[E]):
     ) -> None:
         if self._drained is not None:
             raise NotReady("draining before a stop; send the request to another replica")
-        if self._is_idle():
+        is_idle = self._is_idle()
+        if is_idle and not request.all_or_nothing:
             return
         now_s = self._clock.now_s()
         left_s = (batch.started_s + batch.predicted_s - now_s for batch in self._running)
-        self._queue.check_room(
-            request,
-            generation,
-            lengths,
-            busy_s=sum(max(0.0, seconds) for seconds in left_s),
-            caution=self._caution[request.priority].factor,
-            now_s=now_s,
-        )
+        try:
+            self._queue.check_room(
+                request,
+                generation,
+                lengths,
+                busy_s=sum(max(0.0, seconds) for seconds in left_s),
+                caution=self._caution[request.priority].factor,
+                now_s=now_s,
+                is_idle=is_idle,
+            )
+        except DeadlineUnreachable:
+            if not self._running:
+                generation.cost_model.doubt()
+            raise
 
     def _batches_for_idle_workers(self) -> tuple[list[Batch[E]], list[PairJob[E]]]:
         """Batches that start now, and jobs that no batch can have ready in time."""

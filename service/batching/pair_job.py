@@ -31,6 +31,7 @@ class PendingRequest:
         done: Resolves to None, never to an exception; cancelled with the caller that awaits it.
         logits: (n, k) float32; a row means something where the status has a score.
         statuses: Per pair; DEADLINE until another outcome is known.
+        all_or_nothing: It is worth nothing unless every pair has a score.
         started_s: When its first batch started; None before.
         was_cut_off: The service stopped before every pair had an outcome.
         on_closed: Told once that the request has ended.
@@ -38,7 +39,15 @@ class PendingRequest:
         was_predicted: It was admitted because it was predicted to be on time.
     """
 
-    def __init__(self, n_pairs: int, n_logits: int, deadline_s: float, priority: Priority) -> None:
+    def __init__(
+        self,
+        n_pairs: int,
+        n_logits: int,
+        deadline_s: float,
+        priority: Priority,
+        *,
+        all_or_nothing: bool = False,
+    ) -> None:
         """A request of which nothing is known yet.
 
         Args:
@@ -46,12 +55,14 @@ class PendingRequest:
             n_logits: k outputs of the model for each.
             deadline_s: Monotonic instant at which the answer must be complete.
             priority: Scheduling class.
+            all_or_nothing: See above.
         """
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.logits = np.zeros((n_pairs, n_logits), np.float32)
         self.statuses = [PairStatus.DEADLINE] * n_pairs
         self.deadline_s = deadline_s
         self.priority = priority
+        self.all_or_nothing = all_or_nothing
         self.started_s: float | None = None
         self.was_cut_off = False
         self.on_closed: Callable[[], None] | None = None

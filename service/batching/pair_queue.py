@@ -67,6 +67,7 @@ class PairQueue(Generic[E]):
         busy_s: float,
         caution: float,
         now_s: float,
+        is_idle: bool = False,
     ) -> None:
         """Refuse a request that could not be served in time.
 
@@ -77,6 +78,7 @@ class PairQueue(Generic[E]):
             busy_s: Worker seconds left in the batches that run.
             caution: Factor on predictions where they are held against deadlines.
             now_s: Monotonic seconds.
+            is_idle: As `decide` has it.
 
         Raises:
             QueueFull: The queue would get longer than `max_queue_s`.
@@ -98,6 +100,7 @@ class PairQueue(Generic[E]):
             busy_s=busy_s,
             caution=caution,
             now_s=now_s,
+            is_idle=is_idle,
         )
         wait_s, retry_s = admission.wait_s, admission.retry_after_s
         if admission.verdict is Verdict.QUEUE_FULL:

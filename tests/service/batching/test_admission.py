@@ -15,7 +15,7 @@ NOW_S = 50.0
 Waiting = Sequence[tuple[float, int]]  # deadline from now, priority
 
 
-def asked(
+def asked(  # noqa: PLR0913  # all that a decision depends on
     waiting: Waiting,
     deadline_s: float,
     *,
@@ -25,6 +25,7 @@ def asked(
     workers: int = 1,
     max_queue_s: float = 1e9,
     caution: float = 1.0,
+    is_idle: bool = False,
 ) -> Admission | None:
     """What is said to a refused request; every waiting pair takes one second."""
     n = len(waiting)
@@ -44,6 +45,7 @@ def asked(
         busy_s=busy_s,
         caution=caution,
         now_s=NOW_S,
+        is_idle=is_idle,
     )
     return None if admission.verdict is Verdict.TAKEN else admission
 
@@ -92,6 +94,33 @@ def test_caution_counts_against_deadlines_and_not_against_the_queue() -> None:
     assert asked([(7, 0)] * 3, deadline_s=7.9, caution=2.0) is not None
     assert asked([(7, 0)] * 3, deadline_s=8.1, caution=2.0, max_queue_s=4.5) is None
     assert asked([(8, 0)] * 4, deadline_s=2.1, caution=2.0) is not None
+
+
+@given(
+    st.floats(0.01, 100),
+    st.floats(0.01, 100),
+    st.integers(1, 4),
+    st.floats(0, 10),
+    st.floats(1, 3),
+)
+def test_an_idle_machine_takes_what_it_can_complete_in_time_however_long_that_is(
+    work_s: float, deadline_s: float, workers: int, busy_s: float, caution: float
+) -> None:
+    refused = asked(
+        [],
+        deadline_s,
+        work_s=work_s,
+        workers=workers,
+        busy_s=busy_s,
+        caution=caution,
+        max_queue_s=0.5,
+        is_idle=True,
+    )
+    end_s = busy_s / workers + max(work_s / workers, min(work_s, 1.0))
+    if abs(end_s - deadline_s) > 1e-9:
+        assert (refused is None) == (end_s < deadline_s)
+    if refused is not None:
+        assert refused.verdict is Verdict.WOULD_BE_LATE
 
 
 def test_a_queue_of_too_many_seconds_is_full() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Sequence
 
@@ -47,8 +48,12 @@ async def bench() -> AsyncIterator[Bench]:
     await made.batcher.drain(timeout_s=30)
 
 
-def auction(bench: Bench, pairs: list[FakePair], deadline_s: float = FAR_S) -> PendingRequest:
-    request = PendingRequest(len(pairs), 1, deadline_s, Priority.AUCTION)
+def auction(
+    bench: Bench, pairs: list[FakePair], deadline_s: float = FAR_S, *, all_or_nothing: bool = False
+) -> PendingRequest:
+    request = PendingRequest(
+        len(pairs), 1, deadline_s, Priority.AUCTION, all_or_nothing=all_or_nothing
+    )
     jobs = [PairJob(pair, bench.generation) for pair in pairs]
     for index, job in enumerate(jobs):
         job.subscribe(request, index)
@@ -198,6 +203,34 @@ async def test_an_idle_machine_does_what_can_be_done_of_a_request_that_is_too_la
     bench.model.release()
     await request.done
     assert request.statuses == [PairStatus.OK] * 4 + [PairStatus.DEADLINE]
+
+
+async def test_an_idle_machine_refuses_what_must_be_complete_and_cannot_be(bench: Bench) -> None:
+    pairs = [FakePair(10)] * 4 + [FakePair(100)]  # predicted 0.14
+    with pytest.raises(DeadlineUnreachable, match=r"5 ads would take 14\d ms or more"):
+        auction(bench, pairs, bench.clock.now_s() + 0.05, all_or_nothing=True)
+    assert bench.model.batches == []
+    request = auction(bench, pairs, bench.clock.now_s() + 0.2, all_or_nothing=True)
+    await request.done
+    assert set(request.statuses) == {PairStatus.OK}
+
+
+async def test_an_idle_machine_takes_what_can_be_complete_however_long_it_is(bench: Bench) -> None:
+    request = auction(bench, [FakePair(100)] * 20, all_or_nothing=True)  # predicted 2, queue 0.5
+    await request.done
+    assert set(request.statuses) == {PairStatus.OK}
+
+
+async def test_a_prediction_that_refuses_all_that_must_be_complete_is_doubted_too(
+    bench: Bench,
+) -> None:
+    for _ in range(100):
+        with contextlib.suppress(DeadlineUnreachable):
+            deadline_s = bench.clock.now_s() + 0.02
+            request = auction(bench, [FakePair(100)], deadline_s, all_or_nothing=True)
+            break
+    await request.done
+    assert request.statuses == [PairStatus.OK]
 
 
 async def test_a_prediction_that_refuses_all_work_is_doubted_until_work_runs_again(
