@@ -7,6 +7,8 @@ import math
 import os
 import signal
 import sys
+import time
+from collections.abc import Callable
 from typing import Literal
 
 try:
@@ -34,6 +36,10 @@ KEEP_ALIVE_S = 75
 
 # After the drain has ended, time for the last answers to leave.
 LAST_ANSWERS_S = 1
+
+# For a batch that was running when a drain ran out of time. One takes milliseconds.
+LAST_BATCHES_S = 2.0
+LOOK_EVERY_S = 0.01
 
 # Scrapers and probes are few.
 ADMIN_CONNECTIONS = 64
@@ -94,11 +100,23 @@ def _serve(settings: Settings) -> None:
     try:
         server.run(sockets=[listener])
     finally:
-        if state.running_batches() > 0:
+        if not _batches_end(state.running_batches, time.monotonic, time.sleep):
             # A run that hangs in the runtime would hold the interpreter's exit for ever.
             logging.getLogger(__name__).error("a batch never ended; leaving without it")
             logging.shutdown()
             os._exit(0)
+
+
+def _batches_end(
+    running_batches: Callable[[], int],
+    now_s: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> bool:
+    """Whether the batches end that a drain without time left in the workers: they are short."""
+    until_s = now_s() + LAST_BATCHES_S
+    while running_batches() > 0 and now_s() < until_s:
+        sleep(LOOK_EVERY_S)
+    return running_batches() == 0
 
 
 def _server_config(

@@ -16,8 +16,8 @@ class RequestRecord:
         route: The metrics' label.
         started_s: When it came, on the service's clock.
         headers: As the caller sent them; names in any case.
-        request_id: Empty where the request ended before it was known.
-        n_ads: Likewise 0.
+        request_id: The header's or made up, until the body's own is known.
+        n_ads: 0 where the request ended before it was known.
         priority: Likewise of an auction.
         timeout_s: Likewise 0.
         times: Where the time went; None where there was no answer with scores.
@@ -32,7 +32,7 @@ class RequestRecord:
     route: str
     started_s: float
     headers: Mapping[str, str]
-    request_id: str = ""
+    request_id: str
     n_ads: int = 0
     priority: Priority = Priority.AUCTION
     timeout_s: float = 0.0

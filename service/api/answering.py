@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import re
-import secrets
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +12,12 @@ from fastapi import Request
 
 from service.api.openapi_parts import TIMEOUT_HEADER
 from service.api.recording import record_of
-from service.api.schemas import REQUEST_ID_HEADER, is_request_id
 from service.api.state import ReadyParts, RequestLimits, ServiceState
 from service.domain import PairStatus, ScoreAnswer, ScoreQuery
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, InvalidRequest
 from service.scorer import PAIRS_A_STEP, PairDetails, Prepared, Scorer
 
 TIMEOUT_PATTERN = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
-
-# A request id is unique without asking the kernel for random bytes each time.
-PROCESS_ID = secrets.token_hex(8)
-REQUESTS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +62,8 @@ async def answer_query(
     """
     scorer, clock, model = parts or state.ready_parts()
     record = record_of(request)
-    record.request_id, record.n_ads = query.request_id, len(query.ads)
-    record.priority, record.timeout_s = query.priority, query.timeout_s
+    record.n_ads, record.priority = len(query.ads), query.priority
+    record.timeout_s = query.timeout_s
     try:
         prepared = scorer.prepare(query, started_s)
         if prepared.missing:
@@ -155,14 +148,6 @@ def timeout_s(
 def invalid(field: str, problem: str) -> InvalidRequest:
     """The error for one faulty field."""
     return InvalidRequest(f"{field}: {problem}", [{"field": field, "problem": problem}])
-
-
-def request_id(request: Request, from_body: str | None = None) -> str:
-    """From the body, else the header if it is a proper id, else a new one."""
-    if from_body is not None:
-        return from_body
-    from_header = request.headers.get(REQUEST_ID_HEADER, "")
-    return from_header if is_request_id(from_header) else f"{PROCESS_ID}-{next(REQUESTS):x}"
 
 
 def model_out(facts: dict[str, Any]) -> dict[str, str]:

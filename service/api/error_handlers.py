@@ -12,7 +12,8 @@ from starlette.exceptions import HTTPException
 from service.api.error_examples import ERROR_EXAMPLES, INTERNAL_ERROR
 from service.api.json_response import json_response
 from service.api.openapi_parts import RETRY_HEADER, Responses, error_responses
-from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse, is_request_id
+from service.api.request_ids import request_id
+from service.api.schemas import REQUEST_ID_HEADER, ErrorResponse
 from service.errors import (
     MAX_QUOTED_CHARS,
     BodyTooLarge,
@@ -106,9 +107,8 @@ def service_error_response(request: Request, error: ServiceError) -> Response:
 
 
 def error_headers(request: Request, error: ServiceError) -> dict[str, str]:
-    """The caller's request id, and what the error says about the next request."""
-    request_id = request.headers.get(REQUEST_ID_HEADER, "")
-    headers = {REQUEST_ID_HEADER: request_id} if is_request_id(request_id) else {}
+    """The request's id, and what the error says about the next request."""
+    headers = {REQUEST_ID_HEADER: request_id(request)}
     if isinstance(error, Overloaded):
         headers[RETRY_HEADER] = str(max(1, math.ceil(error.retry_after_s)))
     elif isinstance(error, RequestTimeout):
@@ -120,9 +120,9 @@ def error_headers(request: Request, error: ServiceError) -> dict[str, str]:
     return headers
 
 
-def unknown_error_response() -> Response:
+def unknown_error_response(request: Request) -> Response:
     """What a caller gets for a fault of ours: nothing of it, it goes to the log."""
-    return error_response(500, ServiceError.code, INTERNAL_ERROR)
+    return service_error_response(request, ServiceError(INTERNAL_ERROR))
 
 
 async def _on_service_error(request: Request, error: Exception) -> Response:
@@ -137,7 +137,7 @@ def _on_http_exception(foreign_body: ForeignBody) -> ExceptionHandler:
         # Other servers of ASGI than ours may pass on bytes that are not UTF-8, which JSON cannot.
         shown = path[:MAX_QUOTED_CHARS].encode("utf-8", "replace").decode()
         message = f"{request.method} {shown}: {error.detail}; see /docs"
-        headers = _with_head(error.headers or {})
+        headers = {REQUEST_ID_HEADER: request_id(request), **_with_head(error.headers or {})}
         foreign = foreign_body(path, status, message)
         if foreign is not None:
             return json_response(foreign, status, headers)
@@ -161,7 +161,9 @@ def _on_unknown_error(foreign_body: ForeignBody) -> ExceptionHandler:
     async def handle(request: Request, _: Exception) -> Response:
         # The server writes the traceback to the log.
         foreign = foreign_body(request.url.path, 500, INTERNAL_ERROR)
-        return unknown_error_response() if foreign is None else json_response(foreign, 500)
+        if foreign is None:
+            return unknown_error_response(request)
+        return json_response(foreign, 500, {REQUEST_ID_HEADER: request_id(request)})
 
     return handle
 

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Request, Response
 from service.api.answering import (
     answer_query,
     model_out,
-    request_id,
     timeout_s,
 )
 from service.api.body import parse_body, read_body
@@ -20,11 +19,19 @@ from service.api.explain_schemas import NOT_EXPLAINED, ExplainRequest, ExplainRe
 from service.api.json_response import json_response
 from service.api.openapi_parts import PARAMETERS, answered, request_body
 from service.api.recording import begin, end
+from service.api.request_ids import request_id, take_id, take_id_of_faulty_body
 from service.api.schemas import REQUEST_ID_HEADER
 from service.api.server_timing import with_server_timing
 from service.api.state import ServiceState, state_of
 from service.domain import PairStatus
-from service.errors import DeadlineExceeded, InferenceFailed, NotReady, ServiceError
+from service.errors import (
+    CUT_OFF,
+    DeadlineExceeded,
+    InferenceFailed,
+    InvalidRequest,
+    NotReady,
+    ServiceError,
+)
 from service.occlusion import WordEffect, occlude
 from service.pair_seen import SideSeen, Token
 
@@ -72,18 +79,25 @@ async def _explained(
     """The answer, and whether every word that was to be left out has its numbers."""
     state.ready_parts()  # or not, before anything is read
     content = await read_body(request, state.limits)
-    body = parse_body(ExplainRequest, content)
+    try:
+        body = parse_body(ExplainRequest, content)
+    except InvalidRequest:
+        take_id_of_faulty_body(request, content)
+        raise
+    take_id(request, body.request_id)
     allowed_s = timeout_s(request, state.limits, body.timeout_ms)
     ad = body.ad.to_domain()
     parts = state.ready_parts()  # one model for the tokens and the scores
     seen = await parts[0].see(body.query, ad)
     occlusion = occlude(seen, state.limits.max_ads)
-    query = occlusion.score_query(ad, request_id(request, body.request_id), allowed_s)
+    query = occlusion.score_query(ad, request_id(request), allowed_s)
     given = await answer_query(request, state, query, started_s, parts)
     answer = given.answer
     whole = answer.scores[0]
     if whole.status is PairStatus.FAILED:
         raise InferenceFailed
+    if whole.score is None and answer.was_cut_off:
+        raise NotReady(CUT_OFF)
     if whole.score is None:
         raise DeadlineExceeded(allowed_s, 1)
     margins = given.details().margins

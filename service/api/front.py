@@ -41,7 +41,7 @@ class Front:
             response = error_handlers.service_error_response(request, error)
         except Exception:
             logger.exception("a request failed for a reason of ours")
-            response = error_handlers.unknown_error_response()
+            response = error_handlers.unknown_error_response(request)
         await response(scope, receive, send)
 
 

@@ -17,12 +17,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from service.api.schemas import NULL, REQUEST_ID_HEADER, REQUEST_ID_PATTERN
-from service.errors import Overloaded, ServiceError
+from service.api.server_timing import SERVER_TIMING_HEADER
+from service.errors import Overloaded, ServiceError, Unauthorized
 
 Responses = dict[int | str, dict[str, Any]]
 
 TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 RETRY_HEADER = "Retry-After"
+TRUNCATED_HEADER = "X-Truncated-Texts"
 
 
 def _timeout_parameter(description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,20 +68,41 @@ COMPATIBLE_PARAMETERS = [
 
 REQUEST_ID_OUT = {
     REQUEST_ID_HEADER: {
-        "description": "The request's id: as it was given, or made up.",
+        "description": "The request's id: its body's own, else the header's, else made up.",
         "schema": {"type": "string", "pattern": REQUEST_ID_PATTERN},
     }
 }
-_ON_ERRORS = {
-    REQUEST_ID_HEADER: {
-        "description": "As it came in the request's header; absent where none came.",
-        "schema": {"type": "string", "pattern": REQUEST_ID_PATTERN},
-    }
+SCORED_OUT = {
+    **REQUEST_ID_OUT,
+    SERVER_TIMING_HEADER: {
+        "description": "Where the time went: milliseconds of each stage and in total.",
+        "schema": {"type": "string"},
+    },
 }
+"""Of every answer with scores."""
+
+ANSWER_HEADERS = {
+    **SCORED_OUT,
+    TRUNCATED_HEADER: {
+        "description": "How many texts did not fit the model with their query and were cut at the "
+        "end; absent where none was.",
+        "schema": {"type": "integer", "minimum": 1},
+    },
+}
+"""Of answers in other protocols."""
+
 _RETRY_AFTER = {
     RETRY_HEADER: {
         "description": "Seconds after which another try may pay.",
         "schema": {"type": "integer", "minimum": 1},
+    }
+}
+
+
+_CHALLENGE = {
+    "WWW-Authenticate": {
+        "description": "Bearer, with `invalid_token` where a key came (RFC 6750, section 3).",
+        "schema": {"type": "string"},
     }
 }
 
@@ -95,7 +118,7 @@ def request_body(*bodies: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def answered(description: str, headers: Mapping[str, Any] = REQUEST_ID_OUT) -> Responses:
+def answered(description: str, headers: Mapping[str, Any] = SCORED_OUT) -> Responses:
     """The entry of the good answer."""
     return {200: {"description": description, "headers": dict(headers)}}
 
@@ -124,7 +147,7 @@ def error_responses(
             {
                 "model": schema,
                 "description": "",
-                "headers": dict(_ON_ERRORS),
+                "headers": dict(REQUEST_ID_OUT),
                 "content": {"application/json": {"examples": {}}},
             },
         )
@@ -133,6 +156,8 @@ def error_responses(
         entry["content"]["application/json"]["examples"][error.__name__] = example
         if issubclass(error, Overloaded):
             entry["headers"] |= _RETRY_AFTER
+        if error is Unauthorized:
+            entry["headers"] |= _CHALLENGE
     return dict(sorted(responses.items(), key=lambda item: int(item[0])))
 
 

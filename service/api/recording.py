@@ -8,11 +8,11 @@ from collections.abc import Callable
 from fastapi import Request
 
 from service.api.error_handlers import STATUS_OF
+from service.api.request_ids import RECORD_KEY, id_of_headers
 from service.api.state import ServiceState, state_of
 from service.domain import Priority
 from service.request_record import RequestRecord
 
-SCOPE_KEY = "adrel.record"
 TOO_MANY_REQUESTS = 429
 
 CALLERS_FAULTS = frozenset(
@@ -32,15 +32,16 @@ def begin(request: Request, route: str) -> RequestRecord:
     """
     state = state_of(request)
     started_s = state.clock.now_s() if state.clock is not None else 0.0  # None: it is loading
-    record = RequestRecord(route, started_s, request.headers)
-    request.scope[SCOPE_KEY] = record
+    headers = request.headers
+    record = RequestRecord(route, started_s, headers, id_of_headers(headers))
+    request.scope[RECORD_KEY] = record
     state.metrics.request_started()
     return record
 
 
 def record_of(request: Request) -> RequestRecord:
     """The record that `begin` put into the request."""
-    record = request.scope[SCOPE_KEY]
+    record = request.scope[RECORD_KEY]
     assert isinstance(record, RequestRecord)  # noqa: S101  # begin set it
     return record
 

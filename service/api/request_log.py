@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 from typing import Any
 
-from service.api.schemas import REQUEST_ID_HEADER, is_request_id
 from service.api.trace_context import trace_id_of
 from service.clock import Clock
 from service.request_record import RequestRecord
@@ -67,7 +66,7 @@ def _fields(record: RequestRecord) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "route": record.route,
         "outcome": record.outcome,
-        "request_id": _request_id(record),
+        "request_id": record.request_id,
         "n_ads": record.n_ads,
         "timing_ms": {"total": _ms(record.duration_s)},
     }
@@ -82,14 +81,6 @@ def _fields(record: RequestRecord) -> dict[str, Any]:
     if trace_id:
         fields["trace_id"] = trace_id
     return fields
-
-
-def _request_id(record: RequestRecord) -> str:
-    """As answered; of a request that was not understood the header's, if it is a proper one."""
-    if record.request_id:
-        return record.request_id
-    from_header = record.headers.get(REQUEST_ID_HEADER, "")
-    return from_header if is_request_id(from_header) else ""
 
 
 def _ms(seconds: float) -> float:

@@ -7,20 +7,21 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.api.answering import answer_query, model_out, request_id, timeout_s
+from service.api.answering import answer_query, model_out, timeout_s
 from service.api.body import parse_score_request, read_body
 from service.api.compatible import vllm
 from service.api.compatible.dialects import OPENAI
 from service.api.compatible.vllm_bodies import SCORE_BODIES, VllmScoreResponse
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
-from service.api.openapi_parts import PARAMETERS, answered, either, request_body
+from service.api.openapi_parts import ANSWER_HEADERS, PARAMETERS, answered, either, request_body
 from service.api.recording import begin, end
+from service.api.request_ids import take_id_of_faulty_body
 from service.api.schemas import REQUEST_ID_HEADER, ScoreRequest, ScoreResponse
 from service.api.server_timing import SERVER_TIMING_HEADER, server_timing, with_server_timing
 from service.api.state import state_of
 from service.domain import AdScore, ScoreAnswer
-from service.errors import InvalidRequest, NotReady, ServiceError
+from service.errors import InvalidRequest, NotReady, ServiceError, TooManyAds
 
 SCORE_ROUTE = "/v1/score"
 SCORE_CALL = (SCORE_ROUTE, "POST")
@@ -33,7 +34,10 @@ router = APIRouter(tags=["scoring"])
     summary="Score ads for a query",
     response_model=ScoreResponse | VllmScoreResponse,
     responses={
-        **answered("A score or a reason for each ad."),
+        **answered(
+            "A score or a reason for each ad. X-Truncated-Texts is told to bodies in vLLM's terms.",
+            ANSWER_HEADERS,
+        ),
         **either(documented_errors(), OPENAI.documented_errors()),
     },
     openapi_extra={
@@ -60,14 +64,17 @@ async def score(request: Request) -> Response:
         content = await read_body(request, state.limits)
         try:
             body = parse_score_request(content, state.limits.max_ads)
-        except InvalidRequest:
-            fields = vllm.score_fields(content)
+        except (InvalidRequest, TooManyAds) as error:
+            fields = vllm.score_fields(content) if isinstance(error, InvalidRequest) else None
             if fields is None:
+                take_id_of_faulty_body(request, content)
                 raise
             outcome, response = await vllm.answer_score_body(request, fields, record.started_s)
             return with_server_timing(response, record)
+        if body.request_id is not None:
+            record.request_id = body.request_id
         allowed_s = timeout_s(request, state.limits, body.timeout_ms)
-        query = body.to_domain(request_id(request, body.request_id), allowed_s)
+        query = body.to_domain(record.request_id, allowed_s)
         answered = await answer_query(request, state, query, record.started_s)
         complete = all(ad.score is not None for ad in answered.answer.scores)
         outcome = "ok" if complete else "partial"

@@ -144,11 +144,11 @@ def _attributes(record: RequestRecord) -> dict[str, Any]:
         "http.route": record.route,
         "adrel.outcome": record.outcome,
         "adrel.pairs": record.n_ads,
+        "adrel.request_id": record.request_id,
     }
     if record.outcome not in ("ok", "partial"):
         attributes["error.type"] = record.outcome
-    if record.request_id:
-        attributes["adrel.request_id"] = record.request_id
+    if record.n_ads:
         attributes["adrel.priority"] = record.priority.name.lower()
         attributes["adrel.timeout_ms"] = record.timeout_s * 1000
     if record.times is not None:

@@ -411,6 +411,7 @@ def test_a_drain_that_runs_out_of_time_answers_every_caller_in_our_words(
         assert not [entry for entry in stopping.log if "exception" in entry]
         (cut,) = [entry for entry in stopping.log if entry["message"] == "drain ran out of time"]
         assert cut["cut_pairs"] > 0
+        assert not [entry for entry in stopping.log if entry["level"] == "error"]
 
 
 def start_fails(*arguments: str, **variables: str) -> str:

@@ -11,10 +11,11 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
-from service.api.body import invalid_request, read_body
+from service.api.body import invalid_request, json_problem, read_body
 from service.api.compatible.dialects import Dialect
 from service.api.error_examples import INTERNAL_ERROR
 from service.api.recording import begin, end
+from service.api.request_ids import take_id
 from service.api.server_timing import with_server_timing
 from service.api.state import ServiceState, state_of
 from service.errors import InvalidRequest, NotReady, ServiceError
@@ -91,7 +92,7 @@ async def spoken(call: Call, answer: Callable[[Call], Awaitable[Response]]) -> t
 
 
 async def read_fields(call: Call) -> dict[str, Any]:
-    """The fields of the call's JSON object.
+    """The fields of the call's JSON object; an id among them becomes the request's.
 
     Raises:
         NotReady: The model is loading or the service drains.
@@ -99,7 +100,9 @@ async def read_fields(call: Call) -> dict[str, Any]:
         InvalidRequest: Not a JSON object.
     """
     call.state.ready_parts()
-    return parse_fields(await read_body(call.request, call.state.limits))
+    fields = parse_fields(await read_body(call.request, call.state.limits))
+    take_id(call.request, fields.get("request_id"))
+    return fields
 
 
 def parse_fields(content: bytes) -> dict[str, Any]:
@@ -111,7 +114,7 @@ def parse_fields(content: bytes) -> dict[str, Any]:
     try:
         fields = from_json(content, allow_inf_nan=False)
     except ValueError as error:
-        problem = f"Invalid JSON: {error}"
+        problem = f"Invalid JSON: {json_problem(str(error))}"
         raise InvalidRequest(f"body: {problem}", [{"field": "body", "problem": problem}]) from None
     if not isinstance(fields, dict):
         problem = "must be a JSON object"

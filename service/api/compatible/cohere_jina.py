@@ -15,17 +15,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.api.compatible.calls import Call, counted, read_fields, validated
 from service.api.compatible.dialects import COHERE_JINA
 from service.api.compatible.documents import (
+    DocumentOut,
     RerankBody,
     Usage,
+    document_out,
     document_texts,
     priority_class,
     ranking,
     usage,
 )
-from service.api.compatible.pair_scoring import Asked, score_pairs
+from service.api.compatible.pair_scoring import Asked, Scored, score_pairs
+from service.api.compatible.vllm_options import check_room
 from service.api.json_response import json_response
-from service.api.openapi_parts import COMPATIBLE_PARAMETERS, answered, request_body
-from service.api.schemas import REQUEST_ID_HEADER
+from service.api.openapi_parts import ANSWER_HEADERS, COMPATIBLE_PARAMETERS, answered, request_body
 
 V1_ROUTE = "/v1/rerank"
 V2_ROUTE = "/v2/rerank"
@@ -58,7 +60,8 @@ class RerankRequest(RerankBody):
     rank_fields: list[str] | None = Field(
         default=None,
         fail_fast=True,
-        description="Of documents that are objects, the fields to read, in order.",
+        description="Of documents that are objects, the fields to read, in order; those that are "
+        "there.",
     )
     max_tokens_per_doc: int | None = Field(
         default=None, description="No effect: a document is cut where the model's room ends."
@@ -66,17 +69,13 @@ class RerankRequest(RerankBody):
     max_chunks_per_doc: int | None = Field(default=None, description="No effect: never chunked.")
 
 
-class DocumentOut(BaseModel):
-    """A document as it was read."""
-
-    text: str = Field(description="Of its fields that were read.")
-
-
 class RerankResult(BaseModel):
     """One document's place."""
 
     index: int = Field(ge=0, description="In the request.")
-    relevance_score: float = Field(ge=0, le=1, description="Calibrated probability of relevance.")
+    relevance_score: float = Field(
+        description="Calibrated, in 0-1; the logit where that was asked for."
+    )
     document: DocumentOut | None = Field(default=None, description="See the route.")
 
 
@@ -97,7 +96,9 @@ class RerankMeta(BaseModel):
 
     api_version: ApiVersion = Field(description="Of Cohere's API.")
     billed_units: BilledUnits = Field(description="Nothing is billed; clients look for it.")
-    warnings: list[str] | None = Field(default=None, description="Fields that had no effect.")
+    warnings: list[str] | None = Field(
+        default=None, description="Fields that had no effect, and how many documents were cut."
+    )
 
 
 class RerankResponse(BaseModel):
@@ -140,7 +141,7 @@ def _route(
         path,
         summary=summary,
         response_model=RerankResponse,
-        responses={**answered("Best first."), **COHERE_JINA.documented_errors()},
+        responses={**answered("Best first.", ANSWER_HEADERS), **COHERE_JINA.documented_errors()},
         openapi_extra={
             "requestBody": request_body(RerankRequest),
             "parameters": COMPATIBLE_PARAMETERS,
@@ -158,7 +159,7 @@ async def rerank_v1(request: Request) -> Response:
 
     async def answer(call: Call) -> Response:
         fields = await read_fields(call)
-        return await _answer(call, fields, "1", not any(name in fields for name in COHERE_FIELDS))
+        return await _answer(call, fields, "1", _is_for_jina(fields))
 
     return await counted(request, V1_ROUTE, COHERE_JINA, answer)
 
@@ -176,32 +177,35 @@ async def rerank_v2(request: Request) -> Response:
     return await counted(request, V2_ROUTE, COHERE_JINA, answer)
 
 
+def _is_for_jina(fields: dict[str, Any]) -> bool:
+    """No field of Cohere's is given."""
+    return not any(fields.get(name) is not None for name in COHERE_FIELDS)
+
+
 async def _answer(
     call: Call, fields: dict[str, Any], api_version: str, documents_by_default: bool
 ) -> Response:
     body = validated(RerankRequest, fields)
+    check_room(call, body)
     texts = document_texts(body.documents, body.rank_fields or ())
     asked = Asked([body.query], texts, priority=priority_class(body.priority))
     scored = await score_pairs(call, asked)
     wanted = body.return_documents
     with_documents = documents_by_default if wanted is None else wanted
     results: list[dict[str, Any]] = []
-    for index in ranking(scored.scores, body.top_n):
-        result: dict[str, Any] = {"index": index, "relevance_score": scored.scores[index]}
+    values = scored.margins if body.wants_logits else scored.scores
+    for index in ranking(values, body.top_n):
+        result: dict[str, Any] = {"index": index, "relevance_score": values[index]}
         if with_documents:
-            result["document"] = {"text": texts[index]}
+            result["document"] = document_out(body.documents[index])
         results.append(result)
     meta: dict[str, Any] = {
         "api_version": {"version": api_version},
         "billed_units": {"search_units": 1},
     }
-    unused = [name for name in WITHOUT_EFFECT if fields.get(name) is not None]
-    if unused:
-        room = scored.model["inputs"]["max_length_tokens"]
-        meta["warnings"] = [
-            f"{name} has no effect: a query and a document are read together up to {room} tokens"
-            for name in unused
-        ]
+    warnings = _warnings(fields, scored, len(texts))
+    if warnings:
+        meta["warnings"] = warnings
     content = {
         "id": scored.request_id,
         "model": scored.model["model"]["name"],
@@ -209,4 +213,14 @@ async def _answer(
         "usage": usage(scored.computed_tokens),
         "meta": meta,
     }
-    return json_response(content, headers={REQUEST_ID_HEADER: scored.request_id})
+    return json_response(content, headers=scored.headers)
+
+
+def _warnings(fields: dict[str, Any], scored: Scored, n_documents: int) -> list[str]:
+    room = scored.model["inputs"]["max_length_tokens"]
+    reason = f"a query and a document are read together up to {room} tokens"
+    unused = [name for name in WITHOUT_EFFECT if fields.get(name) is not None]
+    warnings = [f"{name} has no effect: {reason}" for name in unused]
+    if scored.n_truncated:
+        warnings.append(f"{scored.n_truncated} of {n_documents} documents were cut: {reason}")
+    return warnings

@@ -149,15 +149,16 @@ def _openai_body(status: int, error: ServiceError) -> dict[str, Any]:
     return {"error": {"message": error.message, "type": error.code, "param": param, "code": status}}
 
 
-class CohereJinaError(BaseModel):
-    """The body of an error: Cohere's clients read `message`, Jina's read `detail`."""
+class CohereJinaError(OpenAiError):
+    """The body of an error: Cohere's clients read `message`, Jina's `detail`, vLLM's `error`."""
 
     message: str = Field(description="What went wrong, with the field and the limit.")
     detail: str = Field(description="The same.")
 
 
-def _cohere_jina_body(_: int, error: ServiceError) -> dict[str, Any]:
-    return {"message": error.message, "detail": error.message}
+def _cohere_jina_body(status: int, error: ServiceError) -> dict[str, Any]:
+    own = {"message": error.message, "detail": error.message}
+    return own | _openai_body(status, error)
 
 
 class OpenInferenceError(BaseModel):

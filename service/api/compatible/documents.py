@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, WithJsonSchema
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic_core import to_json
 
 from service.api.answering import invalid
-from service.api.compatible.calls import LenientBody
+from service.api.compatible.vllm_options import VllmOptions
+from service.api.schemas import NOT_BLANK
 from service.domain import Priority
 
 Documents = Annotated[
@@ -33,28 +36,37 @@ Documents = Annotated[
     Field(description="Strings, or objects with a `text`; empty ones are scored too."),
 ]
 
-ModelName = Annotated[
-    str | None,
-    Field(default=None, min_length=1, description="Any name: there is one model, and it answers."),
-]
-
 TopN = Annotated[
     int | None,
     Field(default=None, ge=0, description="Only so many of the best; 0 or null for all."),
 ]
 
 
-class RerankBody(LenientBody):
-    """What all requests with documents have."""
+class RerankBody(VllmOptions):
+    """What all requests with documents have; vLLM speaks on each of their routes."""
 
-    model: ModelName = None
-    query: str = Field(description="What the user typed; not only white space.")
+    query: str = Field(
+        description="What the user typed; not only white space.", json_schema_extra=NOT_BLANK
+    )
     documents: Documents
     top_n: TopN = None
     return_documents: bool | None = Field(
         default=None, description="Whether documents are in the answer; see the route."
     )
-    priority: int | None = Field(default=None, description="Over 0 is bulk work.")
+    raw_scores: bool | None = Field(default=None, description="True: the logit, as for Infinity.")
+
+    @property
+    def wants_logits(self) -> bool:
+        """The numbers before calibration are asked for."""
+        return self.raw_scores is True or super().wants_logits
+
+
+class DocumentOut(BaseModel):
+    """A document as it was sent, all its fields included; one that was a string as its text."""
+
+    model_config = ConfigDict(extra="allow")
+
+    text: str | float | None = Field(default=None, description="Of a string; else as it was sent.")
 
 
 class Usage(BaseModel):
@@ -84,7 +96,8 @@ def document_texts(documents: Sequence[Any], rank_fields: Sequence[str] = ()) ->
 
     Args:
         documents: Strings or objects.
-        rank_fields: Of an object these, in order and joined by a space; none means `text`.
+        rank_fields: Of an object those of these that it has, in order and joined by a space; none
+            means `text`. Numbers are read as JSON writes them.
 
     Raises:
         InvalidRequest: A document is neither, or has no such field; names it.
@@ -99,11 +112,23 @@ def _text_of(document: object, rank_fields: Sequence[str], number: int) -> str:
     if not isinstance(document, dict):
         raise invalid(f"documents[{number}]", "must be a string or an object with a text")
     values = [document.get(name) for name in rank_fields or ("text",)]
-    texts = [value for value in values if isinstance(value, str)]
-    if len(texts) < len(values):
-        wanted = " and ".join(rank_fields) if rank_fields else "text"
-        raise invalid(f"documents[{number}]", f"must have {wanted}, as a string")
-    return " ".join(texts)
+    readable = [value for value in values if _is_readable(value)]
+    if not readable:
+        wanted = " or ".join(rank_fields) if rank_fields else "text"
+        raise invalid(f"documents[{number}]", f"must have {wanted}, as a string or a number")
+    return " ".join(map(str, readable))
+
+
+def _is_readable(value: object) -> bool:
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def document_out(document: str | dict[str, Any]) -> object:
+    """As `DocumentOut`, for the encoder of the answer."""
+    if isinstance(document, str):
+        return {"text": document}
+    # As JSON already: numbers may be longer than the encoder of the answer takes.
+    return orjson.Fragment(to_json(document, inf_nan_mode="null"))
 
 
 def ranking(values: Sequence[float], top_n: int | None = None) -> list[int]:

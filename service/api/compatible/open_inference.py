@@ -30,9 +30,9 @@ from service.api.compatible.open_inference_scoring import (
 from service.api.compatible.release import release
 from service.api.compatible.tensors import HEADER
 from service.api.json_response import json_response
-from service.api.openapi_parts import COMPATIBLE_PARAMETERS, REQUEST_ID_OUT, request_body
+from service.api.openapi_parts import ANSWER_HEADERS, COMPATIBLE_PARAMETERS, request_body
 from service.api.state import state_of
-from service.errors import NotReady, ServiceError
+from service.errors import NotReady, ServiceError, Unauthorized
 
 MODEL = "/v2/models/{model}"
 VERSION = f"{MODEL}/versions/{{version}}"
@@ -41,7 +41,8 @@ INFER_ROUTE = f"{MODEL}/infer"
 BINARY = {"schema": {"type": "string", "format": "binary"}, "example": "JSON, then bytes"}
 
 _FAULT = OPEN_INFERENCE.documented_errors(ServiceError)
-_OF_A_MODEL = OPEN_INFERENCE.documented_errors(UnknownModel, NotReady, ServiceError)
+_CLOSED_FAULT = OPEN_INFERENCE.documented_errors(Unauthorized, ServiceError)
+_OF_A_MODEL = OPEN_INFERENCE.documented_errors(Unauthorized, UnknownModel, NotReady, ServiceError)
 _METADATA: dict[str, Any] = {"response_model": ModelMetadata, "responses": _OF_A_MODEL}
 _READY: dict[str, Any] = {"response_model": ModelReady, "responses": _OF_A_MODEL}
 
@@ -56,7 +57,7 @@ _INFER: dict[str, Any] = {
     "responses": {
         200: {
             "description": "A score for every ad.",
-            "headers": {**REQUEST_ID_OUT, HEADER: _HEADER},
+            "headers": {**ANSWER_HEADERS, HEADER: _HEADER},
             "content": {"application/octet-stream": BINARY},
         },
         **OPEN_INFERENCE.documented_errors(),
@@ -71,12 +72,17 @@ _INFER: dict[str, Any] = {
 }
 
 ModelName = Annotated[str, Path(description="Name of the model that serves.")]
-ModelVersion = Annotated[str, Path(description="Its version.")]
+ModelVersion = Annotated[str, Path(description="Its version, or 1 for whichever serves.")]
 
 router = APIRouter(tags=["open inference protocol"])
 
 
-@router.get("/v2", summary="Which server this is", response_model=ServerMetadata, responses=_FAULT)
+@router.get(
+    "/v2",
+    summary="Which server this is",
+    response_model=ServerMetadata,
+    responses=_CLOSED_FAULT,
+)
 async def server_metadata() -> Response:
     """Which server this is, and which extensions it has."""
     extensions = ["binary_tensor_data", "parameters"]

@@ -16,13 +16,19 @@ from service.api.compatible.documents import priority_class
 from service.api.compatible.open_inference_bodies import InferRequest, OutputWanted
 from service.api.compatible.pair_scoring import Asked, score_pairs
 from service.api.compatible.tensors import HEADER, input_texts, output_body, split_body
-from service.api.schemas import REQUEST_ID_HEADER, is_request_id
+from service.api.request_ids import take_id
 from service.api.state import ServiceState
 
 MOST_URGENT = 1  # in Triton's numbers, where 0 is the default
 
 INPUTS = ("query", "ad")
 OUTPUTS = ("score", "logit")
+
+ANY_VERSION = "1"
+"""What many clients name unless told otherwise, since Triton's repositories count from it."""
+
+STATISTICS = "stats"
+"""Triton has its statistics of all models where a model of this name would be."""
 
 
 async def answer_infer(call: Call, model: str, version: str | None) -> Response:
@@ -38,8 +44,10 @@ async def answer_infer(call: Call, model: str, version: str | None) -> Response:
     # Triton's client declares no content type, and with binary data it is not JSON alone.
     content = await read_body(request, call.state.limits, any_type=True)
     head, binary = split_body(content, request.headers.get(HEADER))
-    body = validated(InferRequest, parse_fields(head))
-    texts = input_texts(body.inputs, binary)
+    fields = parse_fields(head)
+    take_id(request, fields.get("id"))
+    body = validated(InferRequest, fields)
+    texts = input_texts(body.inputs, binary, INPUTS)
     for name in INPUTS:
         if name not in texts:
             raise invalid("inputs", f"needs a tensor {name}")
@@ -48,7 +56,6 @@ async def answer_infer(call: Call, model: str, version: str | None) -> Response:
         raise invalid("query", f"must have 1 row or {len(ads)}, one for each ad: {len(queries)}")
     parameters = body.parameters or {}
     wanted = _wanted(body.outputs, parameters.get("binary_data_output") is True)
-    own_id = body.id if body.id is not None and is_request_id(body.id) else None
     asked = Asked(
         queries,
         ads,
@@ -57,7 +64,6 @@ async def answer_infer(call: Call, model: str, version: str | None) -> Response:
         text_place="ad[{}]",
         priority=priority_class(_number(parameters, "priority"), MOST_URGENT),
         timeout_ms=_timeout_ms(parameters),
-        request_id=own_id,
     )
     identity = identity_of(call.state, model, version)  # another may have come with the body
     scored = await score_pairs(call, asked)
@@ -67,7 +73,7 @@ async def answer_infer(call: Call, model: str, version: str | None) -> Response:
     shape = next(tensor.shape for tensor in body.inputs if tensor.name == "ad")
     outputs = [(name, values[name], as_bytes) for name, as_bytes in wanted]
     content, json_bytes = output_body(answer, outputs, shape)
-    headers = {REQUEST_ID_HEADER: scored.request_id}
+    headers = scored.headers
     if json_bytes is None:
         return Response(content, headers=headers, media_type="application/json")
     headers[HEADER] = str(json_bytes)
@@ -77,15 +83,22 @@ async def answer_infer(call: Call, model: str, version: str | None) -> Response:
 def identity_of(state: ServiceState, model: str, version: str | None) -> dict[str, str]:
     """Name and version of the model that serves.
 
+    Args:
+        state: The service.
+        model: In the path.
+        version: Likewise; None where there is none.
+
     Raises:
         NotReady: None does now.
         UnknownModel: The path names another.
     """
     _, _, facts = state.ready_parts()
     identity: dict[str, str] = facts["model"]
+    if model == STATISTICS != identity["name"]:
+        raise UnknownModel("there are no statistics here; GET /metrics has them for Prometheus")
     if model != identity["name"]:
         raise UnknownModel(f"unknown model {model[:100]!r}; {identity['name']!r} serves here")
-    if version is not None and version != identity["version"]:
+    if version is not None and version not in (ANY_VERSION, identity["version"]):
         raise UnknownModel(
             f"unknown version {version[:100]!r} of {model!r}; {identity['version']!r} serves here"
         )

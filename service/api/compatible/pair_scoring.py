@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.api.answering import answer_query, invalid, request_id, timeout_s
+from service.api.answering import answer_query, invalid, timeout_s
 from service.api.compatible.calls import Call
 from service.api.compatible.dialects import NothingToScore, TextTooLong
+from service.api.openapi_parts import TRUNCATED_HEADER
+from service.api.request_ids import request_id
+from service.api.schemas import REQUEST_ID_HEADER
 from service.domain import Ad, PairStatus, Priority, ScoreAnswer, ScoreQuery, StageTimes
-from service.errors import DeadlineExceeded, InferenceFailed, TooManyAds
+from service.errors import CUT_OFF, DeadlineExceeded, InferenceFailed, NotReady, TooManyAds
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,6 @@ class Asked:
         text_place: Likewise one text.
         priority: Scheduling class.
         timeout_ms: Where the protocol has a field for it and it was given.
-        request_id: Likewise.
         may_cut: A text that does not fit may be cut.
     """
 
@@ -36,7 +38,6 @@ class Asked:
     text_place: str = "documents[{}]"
     priority: Priority = Priority.AUCTION
     timeout_ms: float | None = None
-    request_id: str | None = None
     may_cut: bool = True
 
     @property
@@ -57,6 +58,7 @@ class Scored:
         computed_tokens: Of the pairs that were computed for it; cached ones cost none.
         times: Where the time went.
         model: The facts of the model that gave them.
+        n_truncated: How many texts did not fit and were cut.
     """
 
     request_id: str
@@ -65,6 +67,15 @@ class Scored:
     computed_tokens: int
     times: StageTimes
     model: dict[str, Any]
+    n_truncated: int
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The request's id, and how many texts were cut, where any was."""
+        headers = {REQUEST_ID_HEADER: self.request_id}
+        if self.n_truncated:
+            headers[TRUNCATED_HEADER] = str(self.n_truncated)
+        return headers
 
 
 async def score_pairs(call: Call, asked: Asked) -> Scored:
@@ -76,6 +87,7 @@ async def score_pairs(call: Call, asked: Asked) -> Scored:
         InvalidRequest: A query is blank, or a timeout is wrong.
         TextTooLong: A text did not fit and may not be cut.
         DeadlineExceeded: Some pair had no score in time.
+        NotReady: Some pair had none when the service stopped.
         InferenceFailed: The model failed on some pair.
         ServiceError: As `answer_query` does.
     """
@@ -89,12 +101,13 @@ async def score_pairs(call: Call, asked: Asked) -> Scored:
             place = asked.query_place.format(number)
             raise invalid(place, "must not be empty or only white space")
     query = ScoreQuery(
-        request_id=request_id(call.request, asked.request_id),
+        request_id=request_id(call.request),
         query=asked.queries[0],
         ads=tuple(Ad(str(number), text=text) for number, text in enumerate(asked.texts)),
         timeout_s=timeout_s(call.request, limits, asked.timeout_ms, may_cut=True),
         priority=asked.priority,
         queries=tuple(asked.queries) if len(asked.queries) > 1 else (),
+        all_or_nothing=True,
     )
     answered = await answer_query(call.request, call.state, query, call.started_s)
     answer = answered.answer
@@ -109,6 +122,7 @@ async def score_pairs(call: Call, asked: Asked) -> Scored:
         computed_tokens=details.computed_tokens,
         times=answer.times,
         model=answered.model,
+        n_truncated=sum(ad.truncated for ad in answer.scores),
     )
 
 
@@ -120,6 +134,8 @@ def _all_scores(query: ScoreQuery, answer: ScoreAnswer) -> list[float]:
     n_failed = sum(ad.status is PairStatus.FAILED for ad in answer.scores)
     if n_failed:
         raise InferenceFailed(f"the model failed on {n_failed} of {n_pairs} pairs of this request")
+    if answer.was_cut_off:
+        raise NotReady(CUT_OFF)
     raise DeadlineExceeded(query.timeout_s, n_pairs, len(scores))
 
 

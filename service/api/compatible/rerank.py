@@ -19,11 +19,12 @@ from service.api.compatible.calls import (
     read_fields,
     validated,
 )
-from service.api.compatible.cohere_jina import DocumentOut
 from service.api.compatible.dialects import OPENAI, TEI
 from service.api.compatible.documents import (
+    DocumentOut,
     RerankBody,
     Usage,
+    document_out,
     document_texts,
     priority_class,
     ranking,
@@ -31,9 +32,9 @@ from service.api.compatible.documents import (
 )
 from service.api.compatible.pair_scoring import Asked, score_pairs
 from service.api.compatible.tei_bodies import TeiRank, TeiRerankRequest
+from service.api.compatible.vllm_options import check_room
 from service.api.json_response import json_response
 from service.api.openapi_parts import COMPATIBLE_PARAMETERS, answered, either, request_body
-from service.api.schemas import REQUEST_ID_HEADER
 
 RERANK_ROUTE = "/rerank"
 TEXT_NAMES = ("texts", "documents")
@@ -56,9 +57,6 @@ class DocumentsRerankRequest(RerankBody):
             ]
         }
     )
-
-    raw_scores: bool | None = Field(default=None, description="The logit instead of the score.")
-    use_activation: bool | None = Field(default=None, description="False is raw_scores.")
 
 
 DOCUMENTS_FIELDS = DocumentsRerankRequest.model_fields.keys() - TeiRerankRequest.model_fields
@@ -137,8 +135,9 @@ async def rerank(request: Request) -> Response:
 
 def _is_for_documents(fields: dict[str, Any]) -> bool:
     """Infinity or vLLM is meant; where the texts are missing the other fields tell."""
-    if "texts" in fields or "documents" in fields:
-        return "texts" not in fields
+    given = [name for name in TEXT_NAMES if fields.get(name) is not None]
+    if given:
+        return "texts" not in given
     return not DOCUMENTS_FIELDS.isdisjoint(fields)
 
 
@@ -150,16 +149,16 @@ async def _answer(call: Call) -> Response:
     if call.dialect is TEI:
         return await tei.answer_rerank(call, fields)
     body = validated(DocumentsRerankRequest, fields)
+    check_room(call, body)
     texts = document_texts(body.documents)
     asked = Asked([body.query], texts, priority=priority_class(body.priority))
     scored = await score_pairs(call, asked)
-    raw = body.raw_scores or body.use_activation is False
-    values = scored.margins if raw else scored.scores
+    values = scored.margins if body.wants_logits else scored.scores
     results: list[dict[str, Any]] = []
     for index in ranking(values, body.top_n):
         result: dict[str, Any] = {"index": index, "relevance_score": values[index]}
         if body.return_documents is None:
-            result["document"] = {"text": texts[index]}
+            result["document"] = document_out(body.documents[index])
         elif body.return_documents:
             result["document"] = texts[index]
         results.append(result)
@@ -171,4 +170,4 @@ async def _answer(call: Call) -> Response:
         "results": results,
         "usage": usage(scored.computed_tokens),
     }
-    return json_response(content, headers={REQUEST_ID_HEADER: scored.request_id})
+    return json_response(content, headers=scored.headers)

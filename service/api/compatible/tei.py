@@ -5,6 +5,7 @@ Shapes as of its version 1.8: https://huggingface.github.io/text-embeddings-infe
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -23,6 +24,7 @@ from service.api.compatible.release import release
 from service.api.compatible.tei_bodies import (
     LABEL,
     NO_SUCH_LIMIT,
+    TeiHealth,
     TeiInfo,
     TeiPrediction,
     TeiPredictRequest,
@@ -30,14 +32,13 @@ from service.api.compatible.tei_bodies import (
 )
 from service.api.json_response import json_response
 from service.api.openapi_parts import (
+    ANSWER_HEADERS,
     COMPATIBLE_PARAMETERS,
-    REQUEST_ID_OUT,
     answered,
     request_body,
 )
-from service.api.schemas import REQUEST_ID_HEADER
 from service.api.state import state_of
-from service.errors import NotReady, ServiceError, TooManyAds
+from service.errors import NotReady, ServiceError, TooManyAds, Unauthorized
 
 PREDICT_ROUTE = "/predict"
 INFO_ROUTE = "/info"
@@ -54,7 +55,7 @@ _TIMES = {
     "x-inference-time": "Until the last pair was settled",
 }
 TIMING_HEADERS = {
-    **REQUEST_ID_OUT,
+    **ANSWER_HEADERS,
     "x-compute-type": {
         "description": "Execution provider.",
         "schema": {"type": "string"},
@@ -161,7 +162,7 @@ def _pair(texts: object, name: str) -> tuple[str, str]:
     INFO_ROUTE,
     summary="The model and the limits",
     response_model=TeiInfo,
-    responses=TEI.documented_errors(NotReady, ServiceError),
+    responses=TEI.documented_errors(Unauthorized, NotReady, ServiceError),
 )
 async def info(request: Request) -> Response:
     """The model and the limits, as text-embeddings-inference tells of them."""
@@ -195,17 +196,14 @@ async def info(request: Request) -> Response:
 @router.get(
     HEALTH_ROUTE,
     summary="Can it score now?",
-    response_class=Response,
-    responses={
-        200: {"description": "Scores can be served; there is no body."},
-        **TEI.documented_errors(NotReady, ServiceError),
-    },
+    response_model=TeiHealth,
+    responses=TEI.documented_errors(NotReady, ServiceError),
 )
 async def health(request: Request) -> Response:
-    """200 without a body while scores can be served."""
+    """200 while scores can be served."""
     why = state_of(request).why_not_ready()
     if why is None:
-        return Response()
+        return json_response({"unix": time.time()})
     return TEI.error_response(request, NotReady(why))
 
 
@@ -213,7 +211,7 @@ def _headers(asked: Asked, scored: Scored) -> dict[str, str]:
     """Where the time went, in whole milliseconds."""
     times = scored.times
     return {
-        REQUEST_ID_HEADER: scored.request_id,
+        **scored.headers,
         "x-compute-type": f"{scored.model['provider']}+optimized",
         "x-compute-time": _ms(times.total_s),
         "x-compute-characters": str(asked.n_chars),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, FailFast, Field, WithJsonSchema
 
 from service.api.compatible.calls import LenientBody
-from service.api.schemas import NULL
+from service.api.schemas import NOT_BLANK, NULL
 
 LABEL = "relevant"
 NO_SUCH_LIMIT = 2**31 - 1
@@ -16,14 +16,18 @@ _PAIR = {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems"
 _PAIRS = {"type": "array", "items": _PAIR, "minItems": 1, "maxItems": "{max_ads_per_request}"}
 
 
+# As an enumeration its two spellings would get one name in clients that are generated.
+_RIGHT = {"anyOf": [{"type": "string", "pattern": "^[Rr]ight$"}, {"type": "null"}]}
+
+
 class TeiOptions(LenientBody):
     """What both requests may ask for."""
 
     truncate: bool | None = Field(
         default=None, description="False: refuse a text that does not fit. Else its end is cut."
     )
-    truncation_direction: Literal["Right", "right"] | None = Field(
-        default=None, description="Texts are cut on the right alone."
+    truncation_direction: Annotated[Literal["Right", "right"] | None, WithJsonSchema(_RIGHT)] = (
+        Field(default=None, description="Texts are cut on the right alone.")
     )
     raw_scores: bool | None = Field(default=None, description="The logit instead of the score.")
 
@@ -43,7 +47,9 @@ class TeiRerankRequest(TeiOptions):
         }
     )
 
-    query: str = Field(description="What the user typed; not only white space.")
+    query: str = Field(
+        description="What the user typed; not only white space.", json_schema_extra=NOT_BLANK
+    )
     texts: Annotated[list[str], FailFast()] = Field(
         description="Of the ads; empty ones are scored too.",
         json_schema_extra={"minItems": 1, "maxItems": "{max_ads_per_request}"},
@@ -96,6 +102,14 @@ class TeiPrediction(BaseModel):
 
     score: float = Field(description="Calibrated, in 0-1; the logit where that was asked for.")
     label: str = Field(description="Always `relevant`.")
+
+
+class TeiHealth(BaseModel):
+    """Scores can be served. Infinity's clients read this, text-embeddings-inference's do not."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"unix": 1796040000.25}]})
+
+    unix: float = Field(description="Seconds since 1970.")
 
 
 class TeiModelType(BaseModel):

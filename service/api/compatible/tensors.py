@@ -27,6 +27,7 @@ HEADER = "Inference-Header-Content-Length"
 
 LENGTH = struct.Struct("<I")
 MAX_SHOWN_CHARS = 50
+MAX_AXES = 16
 
 
 class TensorIn(LenientBody):
@@ -34,9 +35,12 @@ class TensorIn(LenientBody):
 
     name: str = Field(description="`query` or `ad`; others are read and not used.")
     shape: list[int] = Field(
-        fail_fast=True, max_length=2, min_length=1, description="[n] or [n, 1]."
+        fail_fast=True,
+        max_length=MAX_AXES,
+        min_length=1,
+        description="[n] or [n, 1] of those that are used.",
     )
-    datatype: str = Field(description="BYTES.")
+    datatype: str = Field(description="BYTES of those that are used.")
     parameters: dict[str, Any] | None = Field(
         default=None, description="`binary_data_size`: how many bytes after the JSON are its data."
     )
@@ -66,12 +70,15 @@ def split_body(content: bytes, header: str | None) -> tuple[bytes, memoryview]:
     return content[:size], memoryview(content)[size:]
 
 
-def input_texts(tensors: Sequence[TensorIn], binary: memoryview) -> dict[str, list[str]]:
-    """The texts of each tensor, by its name.
+def input_texts(
+    tensors: Sequence[TensorIn], binary: memoryview, names: Sequence[str]
+) -> dict[str, list[str]]:
+    """The texts of each tensor that is used, by its name.
 
     Args:
         tensors: In the order of the request, in which their bytes follow each other.
         binary: What came after the JSON.
+        names: Of those that are used; others may be of any type.
 
     Raises:
         InvalidRequest: A tensor that cannot be read, or bytes that belong to none.
@@ -80,32 +87,36 @@ def input_texts(tensors: Sequence[TensorIn], binary: memoryview) -> dict[str, li
     for tensor in tensors:
         if tensor.name in texts:
             raise invalid(tensor.name, "is given twice")
-        if tensor.datatype != TEXT_TYPE:
-            shown = tensor.datatype[:MAX_SHOWN_CHARS]
-            raise invalid(tensor.name, f"datatype must be {TEXT_TYPE}, got {shown!r}")
-        parameters = tensor.parameters or {}
-        if SHARED_MEMORY in parameters:
-            raise invalid(tensor.name, "shared memory is not there; send the data")
-        size = parameters.get(SIZE_PARAMETER)
-        if size is None:
-            elements = _json_texts(tensor)
-        elif not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= len(binary):
-            raise invalid(
-                tensor.name, f"{SIZE_PARAMETER} must be a number of bytes that follow the JSON"
-            )
-        else:
-            elements = _binary_texts(tensor.name, binary[:size])
-            binary = binary[size:]
-        _check_shape(tensor, len(elements))
-        texts[tensor.name] = elements
+        size = (tensor.parameters or {}).get(SIZE_PARAMETER)
+        own = memoryview(b"")
+        if size is not None:
+            is_number = isinstance(size, int) and not isinstance(size, bool)
+            if not is_number or not 0 <= size <= len(binary):
+                raise invalid(
+                    tensor.name, f"{SIZE_PARAMETER} must be a number of bytes that follow the JSON"
+                )
+            own, binary = binary[:size], binary[size:]
+        if tensor.name in names:
+            _check_type(tensor)
+            elements = _json_texts(tensor) if size is None else _binary_texts(tensor.name, own)
+            _check_shape(tensor, len(elements))
+            texts[tensor.name] = elements
     if len(binary):
         raise InvalidRequest(f"body: {len(binary)} bytes after the JSON belong to no input")
     return texts
 
 
+def _check_type(tensor: TensorIn) -> None:
+    if tensor.datatype != TEXT_TYPE:
+        shown = tensor.datatype[:MAX_SHOWN_CHARS]
+        raise invalid(tensor.name, f"datatype must be {TEXT_TYPE}, got {shown!r}")
+    if SHARED_MEMORY in (tensor.parameters or {}):
+        raise invalid(tensor.name, "shared memory is not there; send the data")
+
+
 def _check_shape(tensor: TensorIn, n_elements: int) -> None:
     shape = tensor.shape
-    if min(shape) < 0 or (len(shape) == 2 and shape[1] != 1):
+    if min(shape) < 0 or shape[1:] not in ([], [1]):
         raise invalid(tensor.name, "shape must be [n] or [n, 1]")
     if math.prod(shape) != n_elements:
         raise invalid(tensor.name, f"the shape does not fit the data of {n_elements} elements")

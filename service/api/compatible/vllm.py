@@ -24,9 +24,10 @@ from service.api.compatible.dialects import OPENAI
 from service.api.compatible.documents import priority_class, usage
 from service.api.compatible.pair_scoring import Asked, score_pairs
 from service.api.compatible.vllm_bodies import SCORE_BODIES, SPELLINGS, VllmScoreResponse
+from service.api.compatible.vllm_options import check_room
 from service.api.json_response import json_response
-from service.api.openapi_parts import COMPATIBLE_PARAMETERS, answered, request_body
-from service.api.schemas import REQUEST_ID_HEADER
+from service.api.openapi_parts import ANSWER_HEADERS, COMPATIBLE_PARAMETERS, answered, request_body
+from service.api.request_ids import take_id
 from service.api.state import state_of
 from service.errors import InvalidRequest
 
@@ -36,6 +37,8 @@ router = APIRouter(tags=["vllm"])
 
 LEFT_NAMES = tuple(dict.fromkeys(left for _, left, _ in SPELLINGS))
 RIGHT_NAMES = tuple(dict.fromkeys(right for _, _, right in SPELLINGS))
+SIDE_NAMES = (*LEFT_NAMES, *RIGHT_NAMES)
+OWN_NAMES = ("query", "ads")
 
 
 @router.post(
@@ -43,7 +46,7 @@ RIGHT_NAMES = tuple(dict.fromkeys(right for _, _, right in SPELLINGS))
     summary="Score pairs",
     response_model=VllmScoreResponse,
     responses={
-        **answered("A score for each pair, in their order."),
+        **answered("A score for each pair, in their order.", ANSWER_HEADERS),
         **OPENAI.documented_errors(),
     },
     openapi_extra={
@@ -66,13 +69,15 @@ async def score(request: Request) -> Response:
 
 def score_fields(content: bytes) -> dict[str, Any] | None:
     """The fields of a body that is one of vLLM's; None for all others, cheaply for most."""
-    if not any(name.encode() in content for name in LEFT_NAMES):
+    if not any(name.encode() in content for name in SIDE_NAMES):
         return None
     try:
         fields = parse_fields(content)
     except InvalidRequest:
         return None
-    return fields if "ads" not in fields and any(name in fields for name in LEFT_NAMES) else None
+    if any(name in fields for name in OWN_NAMES):
+        return None
+    return fields if any(name in fields for name in SIDE_NAMES) else None
 
 
 async def answer_score_body(
@@ -88,14 +93,16 @@ async def answer_score_body(
     async def answer(call: Call) -> Response:
         return await _answer(call, fields)
 
+    take_id(request, fields.get("request_id"))
     return await spoken(Call(request, state_of(request), started_s, OPENAI), answer)
 
 
 async def _answer(call: Call, fields: dict[str, Any]) -> Response:
     for names in (LEFT_NAMES, RIGHT_NAMES):
         check_given_once(fields, names)
-    fitting = (one for one in SPELLINGS if one[1] in fields and one[2] in fields)
-    similar = (one for one in SPELLINGS if one[1] in fields)
+    given = {name for name in SIDE_NAMES if fields.get(name) is not None}
+    fitting = (one for one in SPELLINGS if given >= {one[1], one[2]})
+    similar = (one for one in SPELLINGS if not given.isdisjoint((one[1], one[2])))
     kind, left_name, right_name = next(fitting, None) or next(similar, SPELLINGS[0])
     body = validated(kind, fields)
     left: list[str] = getattr(body, left_name)
@@ -103,7 +110,7 @@ async def _answer(call: Call, fields: dict[str, Any]) -> Response:
     if len(left) not in (1, len(right)) and right:
         problem = f"must be one or as many as {right_name}: got {len(left)} and {len(right)}"
         raise invalid(left_name, problem)
-    _check_room(call, body.truncate_prompt_tokens)
+    check_room(call, body)
     asked = Asked(
         left,
         right,
@@ -111,10 +118,9 @@ async def _answer(call: Call, fields: dict[str, Any]) -> Response:
         query_place=left_name if len(left) == 1 else f"{left_name}[{{}}]",
         text_place=f"{right_name}[{{}}]",
         priority=priority_class(body.priority),
-        request_id=body.request_id,
     )
     scored = await score_pairs(call, asked)
-    values = scored.margins if body.use_activation is False else scored.scores
+    values = scored.margins if body.wants_logits else scored.scores
     content = {
         "id": scored.request_id,
         "object": "list",
@@ -124,16 +130,6 @@ async def _answer(call: Call, fields: dict[str, Any]) -> Response:
             {"index": index, "object": "score", "score": value}
             for index, value in enumerate(values)
         ],
-        "usage": usage(scored.computed_tokens),
+        "usage": {**usage(scored.computed_tokens), "completion_tokens": 0},
     }
-    return json_response(content, headers={REQUEST_ID_HEADER: scored.request_id})
-
-
-def _check_room(call: Call, wanted_tokens: int | None) -> None:
-    """Refuse to read less than the model can: the scores would be other ones."""
-    _, _, model = call.state.ready_parts()
-    room = model["inputs"]["max_length_tokens"]
-    if wanted_tokens is not None and wanted_tokens != -1 and wanted_tokens < room:
-        raise invalid(
-            "truncate_prompt_tokens", f"got {wanted_tokens}; pairs are read up to {room} tokens"
-        )
+    return json_response(content, headers=scored.headers)

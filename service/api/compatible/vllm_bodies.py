@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, WithJsonSchema
 
-from service.api.compatible.calls import LenientBody
-from service.api.compatible.documents import ModelName, Usage
-from service.api.schemas import RequestId
+from service.api.compatible.documents import Usage
+from service.api.compatible.vllm_options import VllmOptions
 
 _STRINGS = {
     "type": "array",
@@ -29,18 +28,6 @@ Texts = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, _STRINGS]}),
     Field(description="One text or many."),
 ]
-
-
-class VllmOptions(LenientBody):
-    """What all spellings have."""
-
-    model: ModelName = None
-    use_activation: bool | None = Field(default=None, description="False: the logit.")
-    truncate_prompt_tokens: int | None = Field(
-        default=None, description="-1, or no less than the model's own room for a pair."
-    )
-    priority: int | None = Field(default=None, description="Over 0 is bulk work.")
-    request_id: RequestId | None = Field(default=None, description="Echoed.")
 
 
 def _example(left: str, right: str) -> ConfigDict:
@@ -104,6 +91,12 @@ class VllmScore(BaseModel):
     score: float = Field(description="Calibrated, in 0-1; the logit where that was asked for.")
 
 
+class VllmUsage(Usage):
+    """Likewise, with what scoring never has."""
+
+    completion_tokens: int = Field(description="Always 0.")
+
+
 class VllmScoreResponse(BaseModel):
     """The scores, in the order of the pairs."""
 
@@ -119,7 +112,7 @@ class VllmScoreResponse(BaseModel):
                         {"index": 0, "object": "score", "score": 0.8155645860321625},
                         {"index": 1, "object": "score", "score": 0.01298316686923815},
                     ],
-                    "usage": {"prompt_tokens": 21, "total_tokens": 21},
+                    "usage": {"prompt_tokens": 21, "total_tokens": 21, "completion_tokens": 0},
                 }
             ]
         }
@@ -130,4 +123,4 @@ class VllmScoreResponse(BaseModel):
     created: int = Field(description="Seconds since 1970.")
     model: str = Field(description="Name of the model that gave the scores.")
     data: list[VllmScore] = Field(description="One for each pair.")
-    usage: Usage = Field(description="What was computed for it.")
+    usage: VllmUsage = Field(description="What was computed for it.")

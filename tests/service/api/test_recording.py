@@ -12,7 +12,9 @@ from service.request_record import RequestRecord
 def ended(
     outcome: str, slack_s: float = 0.01, priority: Priority = Priority.AUCTION
 ) -> RequestRecord:
-    return RequestRecord("/v1/score", 1.0, {}, outcome=outcome, slack_s=slack_s, priority=priority)
+    return RequestRecord(
+        "/v1/score", 1.0, {}, "r-1", outcome=outcome, slack_s=slack_s, priority=priority
+    )
 
 
 @pytest.mark.parametrize(
