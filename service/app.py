@@ -27,6 +27,7 @@ from service.api import (
 )
 from service.api.compatible import routes as compatible
 from service.api.compatible.release import release
+from service.api.doors import OPEN_PATHS
 from service.api.keys import ApiKeys
 from service.api.recording import once_answered
 from service.api.request_log import RequestLog
@@ -136,7 +137,7 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
     for router in compatible.ROUTERS:
         app.include_router(router)
     error_handlers.install(app, compatible.routing_error)
-    openapi.install(app, limits, [ServedModel])
+    openapi.install(app, limits, [ServedModel], OPEN_PATHS if keys is not None else None)
     return app
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from service.scoring.manifest import Manifest
 
@@ -60,6 +60,10 @@ class ServedModel(Manifest):
         }
     )
 
+    # A `const` that is a number makes generators of clients write code that does not parse.
+    schema_version: Annotated[
+        Literal[2], WithJsonSchema({"type": "integer", "minimum": 2, "maximum": 2})
+    ] = Field(description="Of the bundle's manifest.")
     provider: Literal["cpu", "cuda"] = Field(description="ONNX Runtime execution provider.")
     workers: int = Field(ge=1, description="Batches that run at once.")
     max_batch_pairs: int = Field(ge=1, description="Most pairs in a batch.")

@@ -54,7 +54,7 @@ async def read_body(request: Request, limits: RequestLimits, *, any_type: bool =
         raise UnsupportedMediaType(content_type)
     encoding = request.headers.get("content-encoding", "identity").lower()
     if encoding != "identity":
-        raise UnsupportedMediaType(f"{content_type} with Content-Encoding {encoding}")
+        raise UnsupportedMediaType(content_type, encoding)
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limits.max_body_bytes:
         raise BodyTooLarge(limits.max_body_bytes)
@@ -146,6 +146,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
+def json_problem(parsers_own: str) -> str:
+    """What is wrong with a body that is no JSON, where the parser's words do not tell."""
+    return parsers_own.replace(
+        "unexpected end of hex escape", r"half of a surrogate pair, or a \u escape cut short,"
+    )
+
+
 def invalid_request(error: ValidationError) -> InvalidRequest:
     """Our error for a body's faulty fields: the first one in the message, `details` for all."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
@@ -158,7 +165,7 @@ def invalid_request(error: ValidationError) -> InvalidRequest:
 
 def _detail(fault: Any) -> dict[str, str]:  # noqa: ANN401  # pydantic's own record
     if fault["type"] == "json_invalid":
-        return {"field": "body", "problem": fault["msg"]}
+        return {"field": "body", "problem": json_problem(fault["msg"])}
     field = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault["loc"])
     return {
         "field": field.removeprefix(".")[:MAX_FIELD_CHARS] or "body",

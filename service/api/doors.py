@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp
 
-from service.api import error_handlers, playground_route
+from service.api import error_handlers, openapi, playground_route
 from service.api.compatible import routes as compatible
 from service.api.explain_route import EXPLAIN_ROUTE
 from service.api.front import Front
@@ -16,9 +16,9 @@ from service.errors import Unauthorized
 
 PROBES = frozenset({"/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"})
 
-OPEN_PATHS = PROBES | playground_route.PATHS
-"""Asked for without a key: what orchestrators and balancers probe, and the page, which a browser
-must have before anybody can type a key into it."""
+OPEN_PATHS = PROBES | playground_route.PATHS | {openapi.DOCUMENT_PATH, openapi.PAGE_PATH}
+"""Asked for without a key: what orchestrators and balancers probe, and the pages, which a browser
+must have before anybody can type a key into them."""
 
 ADMIN_OPEN_PATHS = frozenset({"/livez", "/readyz", "/metrics"})
 """Likewise on the admin port, which scrapers reach and callers do not."""

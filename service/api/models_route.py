@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
 from service.api.state import state_of
-from service.errors import NotReady, ServiceError
+from service.errors import NotReady, ServiceError, Unauthorized
 from service.model_life.history import ModelHistory, ReloadReport, Tenure
 
 MODELS_ROUTE = "/v1/models"
@@ -108,7 +108,7 @@ class ModelsResponse(BaseModel):
     MODELS_ROUTE,
     summary="Which model serves since when",
     response_model=ModelsResponse,
-    responses=documented_errors(NotReady, ServiceError),
+    responses=documented_errors(Unauthorized, NotReady, ServiceError),
 )
 async def models(request: Request) -> Response:
     """The model that serves and since when, the one before it, and how the last reload ended.

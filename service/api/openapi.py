@@ -28,6 +28,8 @@ BODIES: tuple[type[BaseModel], ...] = (ScoreRequest, ExplainRequest, *compatible
 # The framework's own errors for names in paths: here any text is a name, known or not.
 NEVER_ANSWERED = ("HTTPValidationError", "ValidationError")
 
+UNAUTHORIZED = "401"
+
 DOCUMENT_PATH = "/openapi.json"
 PAGE_PATH = "/docs"
 
@@ -56,13 +58,30 @@ def settings_shown(limits: RequestLimits) -> dict[str, float]:
     }
 
 
-def install(app: FastAPI, limits: RequestLimits, more_bodies: Sequence[type[BaseModel]]) -> None:
+SECURITY_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "A key, as a bearer token."},
+    "key": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-API-Key",
+        "description": "The same key, in a header of its own.",
+    },
+}
+
+
+def install(
+    app: FastAPI,
+    limits: RequestLimits,
+    more_bodies: Sequence[type[BaseModel]],
+    open_paths: frozenset[str] | None = None,
+) -> None:
     """Have `app` serve the whole document, and a page that shows it.
 
     Args:
         app: With all its routes.
         limits: That are settings.
         more_bodies: Beside `BODIES`: that routes refer to by name.
+        open_paths: That need no key; None where none is asked for anywhere.
     """
     generate = app.openapi
     app.openapi_tags = TAGS
@@ -82,6 +101,7 @@ def install(app: FastAPI, limits: RequestLimits, more_bodies: Sequence[type[Base
                 _drop_what_is_never_answered(operation["responses"])
                 for media in _media(operation):
                     _show_examples(media, schemas)
+        _tell_of_keys(document, open_paths)
         _fill_in(document, settings_shown(limits))
         return document
 
@@ -114,6 +134,18 @@ def _drop_what_is_never_answered(responses: dict[str, Any]) -> None:
     for status, response in list(responses.items()):
         if f"{REF_PREFIX}{NEVER_ANSWERED[0]}" in str(response):
             del responses[status]
+
+
+def _tell_of_keys(document: dict[str, Any], open_paths: frozenset[str] | None) -> None:
+    """Say which routes need a key, and have no refusal for want of one at all others."""
+    if open_paths is not None:
+        document["components"]["securitySchemes"] = SECURITY_SCHEMES
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            if open_paths is None or path in open_paths:
+                operation["responses"].pop(UNAUTHORIZED, None)
+            else:
+                operation["security"] = [{name: []} for name in SECURITY_SCHEMES]
 
 
 def _media(operation: dict[str, Any]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
 from service.api.state import state_of
-from service.errors import NotReady, ServiceError
+from service.errors import NotReady, ServiceError, Unauthorized
 
 MODEL_SCHEMA = "ServedModel"
 
@@ -76,7 +76,7 @@ async def readyz(request: Request) -> dict[str, str]:
                 }
             },
         },
-        **documented_errors(ServiceError),
+        **documented_errors(Unauthorized, ServiceError),
     },
 )
 async def metrics(request: Request) -> Response:
@@ -96,7 +96,7 @@ async def metrics(request: Request) -> Response:
                 "application/json": {"schema": {"$ref": f"#/components/schemas/{MODEL_SCHEMA}"}}
             },
         },
-        **documented_errors(NotReady, ServiceError),
+        **documented_errors(Unauthorized, NotReady, ServiceError),
     },
 )
 async def model(request: Request) -> Response:

@@ -33,13 +33,17 @@ def is_request_id(text: str) -> bool:
     return re.fullmatch(REQUEST_ID_PATTERN, text) is not None
 
 
+NOT_BLANK: dict[str, Any] = {"minLength": 1, "pattern": r"\S"}
+"""JSON Schema of a text that says something."""
+
+
 def _not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be empty or only white space")
     return text
 
 
-QueryText = Annotated[str, AfterValidator(_not_blank)]
+QueryText = Annotated[str, AfterValidator(_not_blank), Field(json_schema_extra=NOT_BLANK)]
 
 
 class StrictBody(BaseModel):
@@ -50,6 +54,14 @@ class StrictBody(BaseModel):
 
 class AdIn(StrictBody):
     """One ad: `text` as shown, or a `title` with or without a `description`; not both."""
+
+    # Not `anyOf`, of which generators of clients make a union in place of one type.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"not": {"required": ["text"]}},
+            "then": {"required": ["title"]},
+        }
+    )
 
     id: str = Field(
         min_length=1, max_length=MAX_ID_CHARS, description="Opaque; echoed; may repeat."

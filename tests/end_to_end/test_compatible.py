@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def message_of(path: str, body: Any) -> str:  # noqa: ANN401  # any JSON
         return str(body["error"]["message"])
     if path == INFER:
         return str(body["error"])
-    assert body["message"] == body["detail"]
+    assert body["message"] == body["detail"] == body["error"]["message"]
     return str(body["message"])
 
 
@@ -156,8 +157,7 @@ def test_tei_tells_of_the_model_and_its_health(
     assert info["max_client_batch_size"] == 1000
     assert info["max_batch_requests"] == 8
     assert info["model_dtype"] == "int8"
-    health = service.client.get("/health")
-    assert (health.status_code, health.content) == (200, b"")
+    assert service.client.get("/health").json()["unix"] == pytest.approx(time.time(), abs=60)
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank"])
@@ -193,6 +193,98 @@ def test_documents_come_back_in_the_form_that_the_client_knows(
 ) -> None:
     body = {"query": QUERY, "documents": ["lamp"], **fields}
     assert post(service, path, body).json()["results"][0].get("document") == document
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (path, fields)
+        for path in ("/rerank", "/v1/rerank", "/v2/rerank", "/score", "/v1/score")
+        for fields in (
+            {"use_activation": False},
+            {"activation": False},
+            {"softmax": False},
+            {"raw_scores": True},
+        )
+        if "score" not in path or "raw_scores" not in fields
+    ],
+)
+def test_logits_are_given_wherever_vllms_clients_ask_for_them(
+    service: RunningService, path: str, fields: dict[str, bool]
+) -> None:
+    infer = a_body(INFER, QUERY, ADS) | {"outputs": [{"name": "logit"}]}
+    logits = post(service, INFER, infer).json()["outputs"][0]["data"]
+    body = {"query": QUERY, "documents": ADS}
+    if "score" in path:
+        body = {"text_1": QUERY, "text_2": ADS}
+    answer = post(service, path, {**body, **fields}).json()
+    values = {one["index"]: one["score"] for one in answer.get("data", ())}
+    values |= {one["index"]: one["relevance_score"] for one in answer.get("results", ())}
+    assert values == dict(enumerate(logits))
+
+
+@pytest.mark.parametrize("path", ["/rerank", "/v1/rerank", "/v2/rerank", "/score", "/v1/score"])
+def test_fewer_tokens_than_the_models_room_are_refused_and_an_id_is_echoed_everywhere(
+    service: RunningService, path: str
+) -> None:
+    body: dict[str, Any] = {"query": QUERY, "documents": ADS, "request_id": "auction-3"}
+    if "score" in path:
+        body = {"text_1": QUERY, "text_2": ADS, "request_id": "auction-3"}
+    answer = post(service, path, {**body, "truncate_prompt_tokens": -1})
+    assert answer.json()["id"] == answer.headers["X-Request-Id"] == "auction-3"
+    refused = post(service, path, {**body, "truncate_prompt_tokens": 5})
+    assert refused.status_code == 400
+    assert (
+        "truncate_prompt_tokens: got 5; pairs are read up to 64"
+        in refused.json()["error"]["message"]
+    )
+
+
+@pytest.mark.parametrize("path", POSTED)
+def test_texts_that_were_cut_are_counted_in_a_header(service: RunningService, path: str) -> None:
+    long = "shoe " * 1000
+    answer = post(service, path, a_body(path, "red", ["lamp", long, f"blue {long}"]))
+    assert answer.headers["X-Truncated-Texts"] == "2"
+    assert "X-Truncated-Texts" not in post(service, path, a_body(path, "red", ["lamp"])).headers
+    if path in ("/v1/rerank", "/v2/rerank"):
+        (warning,) = answer.json()["meta"]["warnings"]
+        assert warning.startswith("2 of 3 documents were cut: ")
+        assert warning.endswith(" up to 64 tokens")
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+def test_objects_come_back_as_they_were_sent(service: RunningService, path: str) -> None:
+    document = {
+        "title": "red shoe",
+        "text": "lamp",
+        "url": "x",
+        "price": 10**25,
+        "more": {"a": 1.5},
+    }
+    for fields in ({}, {"rank_fields": ["title"]}):
+        body = {"query": QUERY, "documents": [document], "return_documents": True, **fields}
+        assert post(service, path, body).json()["results"][0]["document"] == document
+
+
+def test_rank_fields_that_are_null_are_absent(service: RunningService) -> None:
+    body = {"query": QUERY, "documents": ["lamp"], "rank_fields": None}
+    assert post(service, "/v1/rerank", body).json()["results"][0]["document"] == {"text": "lamp"}
+
+
+def test_null_texts_are_absent_where_documents_are_given(service: RunningService) -> None:
+    body = {"query": QUERY, "texts": None, "documents": ["lamp"]}
+    assert post(service, "/rerank", body).json()["object"] == "rerank"
+
+
+@pytest.mark.parametrize("path", POSTED)
+def test_what_cannot_be_complete_in_time_is_refused_at_once(
+    service: RunningService, path: str
+) -> None:
+    texts = [f"shoe {number} " + "x " * 12 for number in range(700)]
+    body = a_body(path, "never asked", texts)
+    late = post(service, path, body, headers={"X-Request-Timeout-Ms": "5"})
+    assert late.status_code == 429, late.text
+    assert "700 ads would take" in message_of(path, late.json())
 
 
 def test_documents_may_be_objects(service: RunningService, scores: list[float]) -> None:
@@ -288,13 +380,20 @@ def test_the_open_inference_protocol_knows_this_model_alone(
         ("/v2/health/ready", 200),
         ("/v2/models/other", 404),
         ("/v2/models/other/ready", 404),
-        (f"/v2/models/{name}/versions/1", 404),
+        (f"/v2/models/{name}/versions/1", 200),
+        (f"/v2/models/{name}/versions/1/ready", 200),
+        (f"/v2/models/{name}/versions/2", 404),
+        ("/v2/models/stats", 404),
         (f"/v2/models/{name}/config", 404),
     ]:
         response = service.client.get(path)
         assert response.status_code == status, path
         assert status == 200 or isinstance(response.json()["error"], str)
-    unknown = service.client.post(f"/v2/models/{name}/versions/1/infer", json={})
+    first = service.client.post(
+        f"/v2/models/{name}/versions/1/infer", json=a_body(INFER, "red", ["shoe"])
+    )
+    assert first.json()["model_version"] == version
+    unknown = service.client.post(f"/v2/models/{name}/versions/2/infer", json={})
     assert unknown.status_code == 404
     assert version in unknown.json()["error"]
 
@@ -377,8 +476,14 @@ def test_bodies_that_cannot_be_read_are_refused_in_the_clients_shape(
         assert message_of(path, broken.json()).startswith("body: ")
     untyped = service.client.post(where, content=json.dumps(a_body(path, "q", ["x"])))
     assert untyped.status_code == (200 if path == INFER else 415)
-    packed = service.client.post(where, content=b"x", headers={"content-encoding": "gzip"})
+    json_type = {"content-type": "application/json"}
+    packed = service.client.post(
+        where, content=b"x", headers={**json_type, "content-encoding": "gzip"}
+    )
     assert packed.status_code == 415
+    assert message_of(path, packed.json()).startswith("Content-Encoding gzip is not read")
+    half = service.client.post(where, content=b'{"query": "\\ud800"}', headers=json_type)
+    assert "half of a surrogate pair" in message_of(path, half.json())
 
 
 @pytest.mark.parametrize(
@@ -402,8 +507,8 @@ def test_bodies_that_cannot_be_read_are_refused_in_the_clients_shape(
         ("/v1/rerank", {"query": "q", "documents": "x"}, "documents: Input should be a valid list"),
         ("/v1/rerank", {"query": "q", "documents": ["x", 7]}, "documents[1]: must be a string or"),
         ("/v1/rerank", {"query": "q", "documents": [{"image": "x"}]}, "documents[0]: must have t"),
-        ("/v2/rerank", {"query": "q", "documents": [{"a": "x"}], "rank_fields": ["a", "b"]},
-         "documents[0]: must have a and b"),
+        ("/v2/rerank", {"query": "q", "documents": [{"c": "x", "a": True, "b": None}],
+                        "rank_fields": ["a", "b"]}, "documents[0]: must have a or b"),
         ("/score", {}, "text_1: Field required"),
         ("/score", {"text_1": "q", "queries": "q", "text_2": "x"}, "text_1 and queries are names"),
         ("/v1/score", {"queries": "q", "items": "x", "documents": "x"}, "documents and items are"),
@@ -414,6 +519,8 @@ def test_bodies_that_cannot_be_read_are_refused_in_the_clients_shape(
         ("/score", {"text_1": "q", "text_2": [{"content": []}]}, "text_2[0]: Input should be"),
         ("/score", {"text_1": "q", "text_2": "x", "truncate_prompt_tokens": 5}, "read up to 64"),
         ("/v1/score", {"text_1": "q"}, "text_2: Field required"),
+        ("/v1/score", {"text_2": "x", "model": "m"}, "text_1: Field required"),
+        ("/v1/score", {"documents": ["x"]}, "queries: Field required"),
         (INFER, {}, "inputs: Field required"),
         (INFER, {"inputs": [texts_tensor("ad", ["x"])]}, "inputs: needs a tensor query"),
         (INFER, {"inputs": [texts_tensor("ad", ["x"])] * 2}, "ad: is given twice"),

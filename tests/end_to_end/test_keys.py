@@ -97,7 +97,7 @@ def test_a_refusal_is_told_in_the_words_of_each_protocol(service: RunningService
     message = told["/v1/score"]["error"]["message"]
     assert message.startswith("a key is needed; send it as `Authorization: Bearer KEY`")
     for path in ("/v1/rerank", "/v2/rerank"):
-        assert told[path] == {"message": message, "detail": message}
+        assert told[path]["message"] == told[path]["detail"] == message
     assert infer == {"error": message}
     label = 'adrel_requests_total{outcome="unauthorized",route="/v2/models/{model}/infer"}'
     assert service.metric(label) == 1
@@ -113,9 +113,11 @@ def test_probes_are_open_and_all_else_is_closed(service: RunningService) -> None
         "/health",
         "/v2/health/live",
         "/v2/health/ready",
+        "/docs",
+        "/openapi.json",
     ]
-    closed = ["/metrics", "/v1/model", "/info", "/docs", "/openapi.json", "/v2", "/no/such/path",
-              "/livez/", "//livez", "/livez/../metrics", "/livez%00", "/info?/livez"]  # fmt: skip
+    closed = ["/metrics", "/v1/model", "/info", "/v2", "/no/such/path", "/openapi.json/", "/livez/",
+              "//livez", "/livez/../metrics", "/livez%00", "/info?/livez"]  # fmt: skip
     with httpx.Client(base_url=service.url) as stranger:
         assert {path: stranger.get(path).status_code for path in opened} == dict.fromkeys(
             opened, 200
@@ -124,6 +126,24 @@ def test_probes_are_open_and_all_else_is_closed(service: RunningService) -> None
             path: stranger.get(f"{service.url}{path}").status_code for path in closed
         } == dict.fromkeys(closed, 401)
     assert service.metric('adrel_unauthorized_total{key="missing"}') == before + len(closed)
+
+
+def test_the_openapi_document_says_where_a_key_is_needed_and_how_it_is_sent(
+    service: RunningService,
+) -> None:
+    with httpx.Client(base_url=service.url) as stranger:
+        document = stranger.get("/openapi.json").json()
+        assert {"bearer", "key"} == document["components"]["securitySchemes"].keys()
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                refused = stranger.request(method, path.format(model="m", version="1"))
+                is_closed = refused.status_code == 401
+                assert is_closed == (operation.get("security") == [{"bearer": []}, {"key": []}])
+                assert is_closed == ("401" in operation["responses"]), path
+                if is_closed:
+                    assert "WWW-Authenticate" in operation["responses"]["401"]["headers"]
+                    made_up = refused.headers["X-Request-Id"]
+                    assert made_up
 
 
 def test_a_key_is_asked_for_before_the_body_is_read(service: RunningService) -> None:

@@ -104,6 +104,12 @@ def test_openais_shape_names_the_field_and_our_code() -> None:
     assert answered(OPENAI, ERRORS["draining"])[1]["error"]["param"] is None
 
 
+def test_one_body_is_parsed_by_clients_of_cohere_jina_and_vllm() -> None:
+    body = answered(COHERE_JINA, ERRORS["invalid"])[1]
+    assert body["message"] == body["detail"] == "top_n: wrong"
+    assert body["error"] == answered(OPENAI, ERRORS["invalid"])[1]["error"]
+
+
 def test_a_part_of_an_answer_is_told_as_what_is_missing() -> None:
     assert "4 of 9 ads had a score within 30 ms" in ERRORS["late"].message
 

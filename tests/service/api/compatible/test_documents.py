@@ -38,6 +38,11 @@ def test_rank_fields_say_what_is_read_and_in_which_order() -> None:
     assert document_texts(documents, ["colour", "title"]) == ["red", "blue shoe"]
 
 
+def test_rank_fields_that_a_document_lacks_are_skipped_and_numbers_are_read() -> None:
+    documents = [{"title": "shoe", "size": 43}, {"size": 9.5, "title": None}, {"title": ""}]
+    assert document_texts(documents, ["title", "size"]) == ["shoe 43", "9.5", ""]
+
+
 @pytest.mark.parametrize("document", [None, 7, ["red"], {}, {"text": None}, {"text": ["red"]}])
 def test_anything_else_is_refused_by_its_number(document: object) -> None:
     with pytest.raises(InvalidRequest, match=r"documents\[1\]: must") as caught:

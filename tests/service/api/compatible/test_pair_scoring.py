@@ -96,6 +96,25 @@ async def test_pairs_missing_at_the_deadline_make_the_request_late(caller: Calle
     assert caller.pairs(PairStatus.DEADLINE) == 2
 
 
+async def test_a_request_that_a_drain_cuts_off_is_not_late(caller: Caller) -> None:
+    bench = caller.bench
+
+    def hold_the_next(_: Sequence[FakePair]) -> bool:
+        bench.model.hold()
+        return False
+
+    bench.model.fail_on = hold_the_next
+    task = asyncio.ensure_future(score_pairs(caller.call, Asked(["q"], ["70", "50", "30", "20"])))
+    await until(lambda: len(bench.model.batches) == 2 and len(bench.done) == 1)
+    draining = asyncio.ensure_future(bench.batcher.drain(timeout_s=0.2))
+    await asyncio.sleep(0)
+    bench.clock.advance(0.2)
+    with pytest.raises(NotReady, match="the service stopped before"):
+        await task
+    bench.model.release()
+    assert await draining > 0
+
+
 async def test_a_caller_that_leaves_stops_costing(caller: Caller) -> None:
     caller.bench.model.hold()
     asked = Asked(["q"], ["1", "2", "3", "4", "5", "6"])

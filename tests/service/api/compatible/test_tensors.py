@@ -23,6 +23,14 @@ def in_bytes(name: str, size: object, n_elements: int = 1) -> TensorIn:
     return tensor(name, shape=[n_elements], parameters={"binary_data_size": size})
 
 
+def test_tensors_that_are_not_used_may_be_of_any_type_and_shape() -> None:
+    tail = b"\x00\x01\x02\x03" + packed(b"shoe")
+    mask = tensor("mask", datatype="BOOL", shape=[1, 2, 2], parameters={"binary_data_size": 4})
+    flags = tensor("flags", datatype="INT32", shape=[2, 1, 1], data=[1, 2])
+    tensors = [mask, flags, in_bytes("ad", len(tail) - 4)]
+    assert input_texts(tensors, memoryview(tail), ["ad"]) == {"ad": ["shoe"]}
+
+
 @given(
     st.lists(st.text(), max_size=5), st.lists(st.text(), max_size=5), st.booleans(), st.booleans()
 )
@@ -37,7 +45,7 @@ def test_texts_arrive_as_they_were_sent_in_json_and_in_bytes(
             tail += content
         else:
             tensors.append(tensor(name, shape=[len(texts), 1], data=[[text] for text in texts]))
-    assert input_texts(tensors, memoryview(tail)) == {"a": second, "b": first}
+    assert input_texts(tensors, memoryview(tail), ("a", "b")) == {"a": second, "b": first}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +74,7 @@ def test_a_tensor_that_cannot_be_read_is_refused(
     wrong: TensorIn, tail: bytes, message: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        input_texts([wrong], memoryview(tail))
+        input_texts([wrong], memoryview(tail), [wrong.name])
 
 
 @pytest.mark.parametrize(
