@@ -27,8 +27,9 @@ ASKED = {"query": "buy", "ad": {"title": "red bag"}}
 class FakeScorer:
     """Reads each side as words between spaces; answers with the scores that it was given."""
 
-    def __init__(self, *scores: float | PairStatus) -> None:
+    def __init__(self, *scores: float | PairStatus, was_cut_off: bool = False) -> None:
         self._scores = scores
+        self._was_cut_off = was_cut_off
         self.asked: list[ScoreQuery] = []
 
     async def see(self, query: str, ad: Ad) -> PairSeen:
@@ -47,7 +48,8 @@ class FakeScorer:
             else AdScore("", score, PairStatus.OK, truncated=False)
             for score in self._scores
         )
-        return ScoreAnswer(self.asked[-1].request_id, ads, StageTimes(0.001, 0.002, 0.003, 0.006))
+        times = StageTimes(0.001, 0.002, 0.003, 0.006)
+        return ScoreAnswer(self.asked[-1].request_id, ads, times, self._was_cut_off)
 
     def details(self, _: object) -> Any:  # noqa: ANN401  # a stand-in
         return SimpleNamespace(margins=np.arange(len(self._scores), dtype=np.float64))
@@ -113,6 +115,15 @@ async def test_words_that_were_not_scored_in_time_are_null_and_the_answer_is_par
     assert (red["status"], red["score_drop"], red["logit_drop"]) == ("deadline", None, None)
     assert bag["score_drop"] == 0.5
     assert counted(state, "partial") == 1
+
+
+@pytest.mark.parametrize(("was_cut_off", "status"), [(False, 504), (True, 503)])
+async def test_without_the_pairs_own_score_there_is_no_answer(
+    was_cut_off: bool, status: int
+) -> None:
+    scores = (PairStatus.DEADLINE, 0.5, 0.25, 0.875)
+    response = await asked(state_with(FakeScorer(*scores, was_cut_off=was_cut_off)))
+    assert response.status_code == status
 
 
 async def test_words_past_the_limit_of_a_request_are_told_as_not_explained() -> None:
