@@ -117,13 +117,10 @@ async def test_words_that_were_not_scored_in_time_are_null_and_the_answer_is_par
     assert counted(state, "partial") == 1
 
 
-@pytest.mark.parametrize(("was_cut_off", "status"), [(False, 504), (True, 503)])
-async def test_without_the_pairs_own_score_there_is_no_answer(
-    was_cut_off: bool, status: int
-) -> None:
-    scores = (PairStatus.DEADLINE, 0.5, 0.25, 0.875)
-    response = await asked(state_with(FakeScorer(*scores, was_cut_off=was_cut_off)))
-    assert response.status_code == status
+async def test_a_pair_that_a_stop_left_without_a_score_is_not_late() -> None:
+    state = state_with(FakeScorer(PairStatus.DEADLINE, 0.5, 0.25, 0.875, was_cut_off=True))
+    assert (await asked(state)).json()["error"]["code"] == "not_ready"
+    assert counted(state, "not_ready") == 1
 
 
 async def test_words_past_the_limit_of_a_request_are_told_as_not_explained() -> None:
