@@ -128,6 +128,15 @@ async def test_text_that_did_not_fit_is_flagged(bench: Bench) -> None:
     assert [ad.truncated for ad in answer.scores] == [False, True]
 
 
+async def test_what_must_be_complete_and_is_late_before_the_queue_is_not_called_refused(
+    bench: Bench,
+) -> None:
+    asked = dataclasses.replace(query("70"), all_or_nothing=True)
+    prepared = bench.scorer.prepare(asked, bench.clock.now_s() - 5)
+    with pytest.raises(DeadlineExceeded):
+        await bench.scorer.complete(prepared)
+
+
 async def test_at_the_deadline_the_answer_leaves_with_the_scores_that_are_there(
     bench: Bench,
 ) -> None:
