@@ -238,6 +238,43 @@ def test_limits_that_are_settings_stand_there_with_their_numbers(document: dict[
     }
 
 
+def test_where_no_key_is_asked_for_none_is_spoken_of(document: dict[str, Any]) -> None:
+    assert "securitySchemes" not in document["components"]
+    for path, method, operation in operations(document):
+        assert "401" not in operation["responses"], f"{method} {path}"
+        assert "security" not in operation
+
+
+def test_answers_with_scores_say_where_their_time_went(document: dict[str, Any]) -> None:
+    for path, operation in posts(document):
+        assert "Server-Timing" in operation["responses"]["200"]["headers"], path
+
+
+def test_generators_of_clients_find_nothing_that_they_stumble_over(
+    document: dict[str, Any],
+) -> None:
+    schemas = document["components"]["schemas"]
+    assert "enum" not in json.dumps(schemas["TeiRerankRequest"])
+    assert "const" not in schemas["ServedModel"]["properties"]["schema_version"]
+    assert "anyOf" not in schemas["AdIn"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"query": " ", "ads": [{"id": "A", "text": "shoe"}]},
+        {"query": "", "ads": [{"id": "A", "text": "shoe"}]},
+        {"query": "red", "ads": [{"id": "A"}]},
+        {"query": "red", "ads": [{"id": "A", "description": "shoe"}]},
+    ],
+)
+def test_blank_queries_and_ads_without_a_text_do_not_fit_the_schema(
+    document: dict[str, Any], body: dict[str, Any]
+) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        check(document, {"$ref": "#/components/schemas/ScoreRequest"}, body)
+
+
 def test_the_settings_that_descriptions_name_exist(document: dict[str, Any]) -> None:
     shown = set(settings_shown(RequestLimits(1, 1, 1, 1, 1)))
     assert shown <= set(Settings.model_fields)
