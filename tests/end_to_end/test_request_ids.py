@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.end_to_end.compatible_calls import INFER, POSTED, a_body, path_of
 from tests.end_to_end.running_service import RunningService, running
-from tests.end_to_end.test_compatible import INFER, POSTED, a_body, path_of
 from tests.end_to_end.test_serving import ads
 
 DEADLINE_S = 30

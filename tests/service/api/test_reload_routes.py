@@ -15,7 +15,7 @@ from service.domain import ReloadResult
 from service.errors import BundleMissing, BundleRefused, ReloadRunning, ServiceError
 from service.metrics import Metrics
 from service.model_life.history import ModelHistory, ReloadReport, Tenure
-from tests.service.test_scorer import Bench as ScorerBench
+from tests.service.scorer_bench import Bench as ScorerBench
 
 pytestmark = pytest.mark.anyio
 

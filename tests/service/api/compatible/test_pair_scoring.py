@@ -21,7 +21,7 @@ from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, NotRea
 from service.metrics import Metrics
 from service.scorer import PAIRS_A_STEP, Scorer
 from tests.fakes import FakePair, until
-from tests.service.test_scorer import Bench
+from tests.service.scorer_bench import Bench
 
 pytestmark = pytest.mark.anyio
 
