@@ -13,13 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.end_to_end.compatible_calls import (
-    ADS,
     INFER,
     POSTED,
-    QUERY,
     a_body,
     message_of,
-    native,
     path_of,
     post,
     texts_tensor,
@@ -31,18 +28,6 @@ from tests.end_to_end.running_service import RunningService, running
 def service(tiny_bundle_int8: Path) -> Iterator[RunningService]:
     with running(tiny_bundle_int8, "--max-body-bytes", "50000") as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def model(service: RunningService) -> dict[str, str]:
-    identity: dict[str, str] = service.client.get("/v1/model").json()["model"]
-    return identity
-
-
-@pytest.fixture(scope="module")
-def scores(service: RunningService) -> list[float]:
-    """Of each ad, by our own API."""
-    return native(service, QUERY, ADS)
 
 
 @pytest.mark.parametrize("path", POSTED)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,3 +88,12 @@ def query(*texts: str, timeout_s: float = 1.0, min_score: float | None = None) -
 def several(*queries: str, texts: Sequence[str], timeout_s: float = 1.0) -> ScoreQuery:
     ads = tuple(Ad(f"ad-{i}", text=text) for i, text in enumerate(texts))
     return ScoreQuery("r1", queries[0], ads, timeout_s, queries=queries)
+
+
+@asynccontextmanager
+async def a_bench(cache_bytes: int = 0) -> AsyncIterator[Bench]:
+    """A bench whose workers have ended when the block does."""
+    made = Bench(cache_bytes=cache_bytes)
+    yield made
+    made.model.release()
+    await made.batcher.drain(timeout_s=30)

@@ -17,25 +17,21 @@ from service.errors import InferenceFailed, QueueFull
 from service.scorer import PAIRS_A_STEP, Scorer
 from service.text_tokens import TextTokens
 from tests.fakes import FakeModel, FakePair, generation, until
-from tests.service.scorer_bench import Bench, FakeText, query, several
+from tests.service.scorer_bench import Bench, FakeText, a_bench, query, several
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    made = Bench()
-    yield made
-    made.model.release()
-    await made.batcher.drain(timeout_s=30)
+    async with a_bench() as made:
+        yield made
 
 
 @pytest.fixture
 async def cached() -> AsyncIterator[Bench]:
-    made = Bench(cache_bytes=2**20)
-    yield made
-    made.model.release()
-    await made.batcher.drain(timeout_s=30)
+    async with a_bench(cache_bytes=2**20) as made:
+        yield made
 
 
 async def test_a_pair_that_was_scored_before_comes_from_the_cache_with_the_same_score(
