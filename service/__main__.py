@@ -96,7 +96,7 @@ def _serve(settings: Settings) -> None:
         admin = (AdminServer(admin_config), admin_listener)
     # Looked up when the signals come: the application sets them when it has started.
     server = Server(config, lambda: state.drain(), lambda: state.on_hangup(), admin)  # noqa: PLW0108
-    state.metrics.watch_connections(lambda: len(server.server_state.connections))
+    state.metrics.connections.watch_open(lambda: len(server.server_state.connections))
     try:
         server.run(sockets=[listener])
     finally:
@@ -130,7 +130,7 @@ def _server_config(
     limits = ConnectionLimits(
         max_connections,
         body_timeout_s=state.limits.body_timeout_s,
-        on_cut=state.metrics.connection_cut,
+        on_cut=state.metrics.connections.cut,
         on_late_body=mark_late,
     )
     return uvicorn.Config(

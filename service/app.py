@@ -39,7 +39,7 @@ from service.clock import LoopClock
 from service.cpu import give_way, usable_cores
 from service.heap import freeze_heap
 from service.loop_lag import LoopLagProbe
-from service.metrics import Metrics
+from service.metrics.all_metrics import Metrics
 from service.model_life.loaded_model import LoadedModel, ModelSource
 from service.model_life.model_life import ModelLife
 from service.model_life.reload_on_signal import ReloadOnSignal
@@ -153,7 +153,7 @@ async def _lifespan(
         workers=workers,
         max_queue_s=settings.max_queue_ms / 1000,
         clock=clock,
-        on_batch=state.metrics.batch_done,
+        on_batch=state.metrics.batches.done,
         on_worker_start=on_thread_start,
     )
     service_facts = {
@@ -181,18 +181,18 @@ async def _lifespan(
         )
         facts = model.bundle.manifest.model_dump(mode="json")
         state.serving = Serving(scorer, {**facts, **service_facts})
-        state.metrics.model_serves(
+        state.metrics.model.serves(
             name=model.bundle.manifest.model.name,
             version=model.bundle.manifest.model.version,
             precision=model.bundle.manifest.precision.weights,
             provider=settings.provider,
             since_s=since_s,
         )
-        state.metrics.watch_caches(model.scores.store, model.tokens.store)
-        state.metrics.watch_score_drift(model.bundle.manifest.score_histogram, clock.now_s)
+        state.metrics.model.watch_caches(model.scores.store, model.tokens.store)
+        state.metrics.model.watch_score_drift(model.bundle.manifest.score_histogram, clock.now_s)
 
-    state.metrics.workers_are(workers)
-    state.metrics.watch_queue(
+    state.metrics.batches.workers_are(workers)
+    state.metrics.batches.watch_queue(
         lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
     )
     state.clock = clock
@@ -203,7 +203,7 @@ async def _lifespan(
         serve,
         batcher,
         clock,
-        on_reload=state.metrics.reload_ended,
+        on_reload=state.metrics.model.reload_ended,
         finish_timeout_s=settings.drain_timeout_s,
     )
     signalled = ReloadOnSignal(life.reload_in_turn)

@@ -73,15 +73,15 @@ async def answer_query(
                 await asyncio.sleep(0)  # nothing to wait for, but others have their turn
             answer = scorer.collect(prepared)
     except DeadlineExceeded:
-        state.metrics.pairs_lost(PairStatus.DEADLINE, len(query.ads))
+        state.metrics.requests.pairs_lost(PairStatus.DEADLINE, len(query.ads))
         raise
     except InferenceFailed:
-        state.metrics.pairs_lost(PairStatus.FAILED, len(query.ads))
+        state.metrics.requests.pairs_lost(PairStatus.FAILED, len(query.ads))
         raise
     slack_s = query.timeout_s - (clock.now_s() - started_s)
     record.scores, record.times, record.slack_s = answer.scores, answer.times, slack_s
     record.computed_tokens = prepared.computed_tokens
-    state.metrics.request_scored(answer.scores, answer.times, slack_s, probe=query.probe)
+    state.metrics.requests.scored(answer.scores, answer.times, slack_s, probe=query.probe)
     return Answered(answer, model, prepared, scorer)
 
 

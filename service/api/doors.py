@@ -13,6 +13,7 @@ from service.api.key_guard import KeyGuard
 from service.api.keys import ApiKeys
 from service.api.score_route import SCORE_ROUTE
 from service.errors import Unauthorized
+from service.metrics.all_metrics import Metrics
 
 PROBES = frozenset({"/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"})
 
@@ -33,10 +34,13 @@ def public_door(app: FastAPI, keys: ApiKeys | None) -> ASGIApp:
     """
     if keys is None:
         return Front(app)
-    metrics = app.state.service.metrics
+    metrics: Metrics = app.state.service.metrics
 
     def refuse(request: Request, error: Unauthorized) -> Response:
-        metrics.request_unauthorized(_counted_route(request.url.path), error.has_key)
+        metrics.connections.unauthorized(has_key=error.has_key)
+        route = _counted_route(request.url.path)
+        if route is not None:
+            metrics.requests.refused_unread(route, error.code)
         return compatible.refusal(request, error)
 
     return KeyGuard(Front(app), keys, OPEN_PATHS, refuse)
@@ -51,10 +55,10 @@ def admin_door(app: FastAPI, keys: ApiKeys | None) -> ASGIApp:
     """
     if keys is None:
         return app
-    metrics = app.state.service.metrics
+    metrics: Metrics = app.state.service.metrics
 
     def refuse(request: Request, error: Unauthorized) -> Response:
-        metrics.request_unauthorized(None, error.has_key)
+        metrics.connections.unauthorized(has_key=error.has_key)
         return error_handlers.service_error_response(request, error)
 
     return KeyGuard(app, keys, ADMIN_OPEN_PATHS, refuse)

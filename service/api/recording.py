@@ -35,7 +35,7 @@ def begin(request: Request, route: str) -> RequestRecord:
     headers = request.headers
     record = RequestRecord(route, started_s, headers, id_of_headers(headers))
     request.scope[RECORD_KEY] = record
-    state.metrics.request_started()
+    state.metrics.requests.started()
     return record
 
 
@@ -57,10 +57,10 @@ def end(state: ServiceState, record: RequestRecord, outcome: str) -> None:
     record.outcome = outcome
     if state.clock is not None:
         record.duration_s = state.clock.now_s() - record.started_s
-    state.metrics.request_done(record.route, outcome, record.duration_s, record.n_ads)
+    state.metrics.requests.done(record.route, outcome, record.duration_s, record.n_ads)
     result = auction_result(record)
     if result is not None:
-        state.metrics.auction_done(result)
+        state.metrics.requests.auction_done(result)
     for listener in state.request_listeners:
         listener(record)
 

@@ -10,7 +10,7 @@ from fastapi import Request
 
 from service.clock import Clock
 from service.errors import NotReady
-from service.metrics import Metrics
+from service.metrics.all_metrics import Metrics
 from service.model_life.history import ModelHistory, ReloadReport
 from service.request_record import RequestRecord
 from service.scorer import Scorer

@@ -6,16 +6,16 @@ from prometheus_client.metrics_core import Metric
 
 from service.api.error_handlers import error_codes
 from service.caching.fixed_cache import FixedCache
-from service.metrics import Metrics
+from service.metrics.all_metrics import Metrics
 
 
 @pytest.fixture(scope="session")
 def families() -> list[Metric]:
     """All that the service exposes."""
     metrics = Metrics(CollectorRegistry(), ["/v1/score"], ["ok", "partial", *error_codes()])
-    metrics.model_serves(name="m", version="1", precision="int8", provider="cpu", since_s=0)
+    metrics.model.serves(name="m", version="1", precision="int8", provider="cpu", since_s=0)
     metrics.process.release_runs("1")
-    metrics.watch_caches(FixedCache(2**16, 5), FixedCache(2**16, 5))
+    metrics.model.watch_caches(FixedCache(2**16, 5), FixedCache(2**16, 5))
     return list(metrics.registry.collect())
 
 

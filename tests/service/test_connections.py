@@ -19,7 +19,7 @@ from service.connections import (
     GuardedProtocol,
     guarded,
 )
-from service.metrics import CUT_REASONS
+from service.metrics.connection_metrics import CUT_REASONS
 from tests.fakes import FakeClock, FakeTimer
 
 IDLE_S, OWED_S, BODY_S = 75, 10, 20

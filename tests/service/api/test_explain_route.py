@@ -14,7 +14,7 @@ from service.api import error_handlers, explain_route
 from service.api.explain_schemas import MAX_TEXT_CHARS, ExplainResponse
 from service.api.state import RequestLimits, ServiceState, Serving
 from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, StageTimes
-from service.metrics import Metrics
+from service.metrics.all_metrics import Metrics
 from service.pair_seen import PairSeen, Side, SideSeen, Token, Word
 from service.scorer import Scorer
 from tests.fakes import FakeClock

@@ -5,7 +5,7 @@ import pytest
 from service.api.error_handlers import STATUS_OF
 from service.api.recording import auction_result
 from service.domain import Priority
-from service.metrics import AUCTION_RESULTS
+from service.metrics.request_metrics import AUCTION_RESULTS
 from service.request_record import RequestRecord
 
 

@@ -13,7 +13,7 @@ from service.api import admin_routes, error_handlers, models_route
 from service.api.state import Reloads, RequestLimits, ServiceState, Serving
 from service.domain import ReloadResult
 from service.errors import BundleMissing, BundleRefused, ReloadRunning, ServiceError
-from service.metrics import Metrics
+from service.metrics.all_metrics import Metrics
 from service.model_life.history import ModelHistory, ReloadReport, Tenure
 from tests.service.scorer_bench import Bench as ScorerBench
 

@@ -18,7 +18,7 @@ from service.api.recording import begin, record_of
 from service.api.state import RequestLimits, ServiceState, Serving
 from service.domain import PairStatus, Priority
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, NotReady
-from service.metrics import Metrics
+from service.metrics.all_metrics import Metrics
 from service.scorer import PAIRS_A_STEP, Scorer
 from tests.fakes import FakePair, until
 from tests.service.scorer_bench import Bench

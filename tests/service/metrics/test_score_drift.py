@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from service.score_drift import (
+from service.metrics.score_drift import (
     HALF_LIFE_S,
     MIN_SCORES,
     SMOOTHING,

@@ -4,7 +4,7 @@ import random
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 
-from service.score_histogram import BOUNDS, ScoreHistogram
+from service.metrics.score_histogram import BOUNDS, ScoreHistogram
 
 
 def test_the_exposition_is_the_librarys_own_to_the_last_character() -> None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from service.metrics.buckets import SECONDS
+
 
 class ProcessMetrics:
     """Series that no request feeds."""
 
-    def __init__(self, registry: CollectorRegistry, buckets_s: Sequence[float]) -> None:
+    def __init__(self, registry: CollectorRegistry) -> None:
         """Register everything.
 
         Args:
             registry: Where the collectors go.
-            buckets_s: Edges for durations, in seconds.
         """
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -30,7 +31,7 @@ class ProcessMetrics:
         lag = Histogram(
             "adrel_event_loop_lag_seconds",
             "How late the event loop ran a timer.",
-            buckets=buckets_s,
+            buckets=SECONDS,
             registry=registry,
         )
         self.loop_lagged: Callable[[float], None] = lag.observe

@@ -1,0 +1,45 @@
+"""Every series of the service, on one registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, disable_created_metrics
+
+from service.metrics.batch_metrics import BatchMetrics
+from service.metrics.connection_metrics import ConnectionMetrics
+from service.metrics.model_metrics import ModelMetrics
+from service.metrics.process_metrics import ProcessMetrics
+from service.metrics.request_metrics import RequestMetrics
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series each, for no question
+
+
+class Metrics:
+    """The metrics of each part; their methods are called from the event loop.
+
+    Attributes:
+        registry: Where all the collectors are.
+        requests: What callers asked for and got.
+        batches: What the model was given, and what waits for it.
+        connections: Who is there, and who was turned away.
+        model: Which one serves, and what it has seen.
+        process: Of the process that all of it runs in.
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry, routes: Iterable[str], outcomes: Iterable[str]
+    ) -> None:
+        """Register everything, so that no series is missing before the first request.
+
+        Args:
+            registry: Where the collectors go; tests give a fresh one.
+            routes: Every value of the label `route`.
+            outcomes: Every value of the label `outcome`.
+        """
+        self.registry = registry
+        self.requests = RequestMetrics(registry, routes, outcomes)
+        self.batches = BatchMetrics(registry)
+        self.connections = ConnectionMetrics(registry)
+        self.model = ModelMetrics(registry, self.requests.scores.counts)
+        self.process = ProcessMetrics(registry)
