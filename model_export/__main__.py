@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from model_export.errors import ExportError
-from service.errors import StartupError
+from service.startup_errors import StartupError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -20,11 +20,12 @@ from model_export.parity import Logits, Tolerances
 from model_export.reference_logits import pair_encoder, reference_logits
 from model_export.reference_pairs import N_AWKWARD, reference_pairs, vocabulary_pairs
 from service.cpu import usable_cores
-from service.errors import BundleIncompatible, InferenceFailed
+from service.errors import InferenceFailed
 from service.scoring.bulk import bulk_logits
 from service.scoring.calibration import Identity, Scores, to_scores
 from service.scoring.encoding import EncodedPair
 from service.scoring.onnx_model import OnnxModel
+from service.startup_errors import BundleIncompatible
 
 SAME_SCORE = 1e-7  # largest difference of scores that are one score
 N_SPREAD_PAIRS = 96  # made pairs; they have every length, and more would only take longer

@@ -23,10 +23,10 @@ try:
     from service.api.state import ServiceState
     from service.app import create_app, load_model
     from service.connections import ConnectionLimits, guarded
-    from service.errors import StartupError
     from service.log import configure_logging
     from service.server import AdminServer, Server, bind
     from service.settings import Settings, load_settings
+    from service.startup_errors import StartupError
 except ModuleNotFoundError as error:  # the command is there with any extra, also the client's
     sys.exit(f"adrel: no module {error.name}; serving needs the extra: pip install '.[serve]'")
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic
-
-import numpy as np
-from numpy.typing import NDArray
 
 from service.batching.batcher import Batcher
 from service.batching.generation import Generation
 from service.batching.pair_job import Logits, PairJob, PendingRequest
 from service.caching.score_cache import ScoreCache
 from service.clock import Clock
-from service.domain import Ad, AdScore, PairStatus, ScoreAnswer, ScoreQuery, StageTimes
-from service.errors import CUT_OFF, DeadlineExceeded, InferenceFailed, NotReady, ServiceError
+from service.domain import Ad, PairStatus, ScoreAnswer, ScoreQuery
+from service.errors import ServiceError
 from service.pair_seen import PairSeen
 from service.pair_text import P, PairText
+from service.score_answer import PairDetails, Prepared, answer_of
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 
 AD_MARGIN_S = 2e-5  # to put one ad into the answer
@@ -28,50 +25,6 @@ MARGIN_SHARE = 0.25  # the most of a short timeout that is given up for the marg
 # Joining a pair takes 5 us, keeping one in the cache 4 us. After so many of them the event loop has
 # its turn, so that a request of 1,000 ads does not hold up all others.
 PAIRS_A_STEP = 64
-
-SCORED = (PairStatus.OK, PairStatus.CACHED)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """A request after a look into the cache.
-
-    Attributes:
-        query: As asked.
-        texts: Each ad as the model reads it.
-        keys: Each pair's key in the cache.
-        pending: What is known of the pairs.
-        truncated: Per pair, known for those that have a score.
-        missing: Indices of the pairs that must be computed.
-        accepted_s: When the request came.
-    """
-
-    query: ScoreQuery
-    texts: list[str]
-    keys: list[bytes]
-    pending: PendingRequest
-    truncated: list[bool]
-    missing: list[int]
-    accepted_s: float
-
-    @property
-    def computed_tokens(self) -> int:
-        """Tokens of the pairs that were computed for it, special ones included."""
-        return sum(job.encoded.length_tokens for job in self.pending.jobs)
-
-
-@dataclass(frozen=True, slots=True)
-class PairDetails:
-    """What some protocols tell of a request besides its scores.
-
-    Attributes:
-        margins: (n,) log-odds before calibration; a row means something where there is a score.
-        computed_tokens: Of the pairs that were computed, special tokens included. A pair that
-            stands in the request twice counts once, one from the cache counts nothing.
-    """
-
-    margins: NDArray[np.float64]
-    computed_tokens: int
 
 
 class Scorer(Generic[P]):
@@ -198,40 +151,9 @@ class Scorer(Generic[P]):
             encoded_s: When its pairs were ready for the queue; None where all were cached.
 
         Raises:
-            NotReady: The service stopped before any ad had a score.
-            DeadlineExceeded: Time ran out before any ad had a score.
-            InferenceFailed: The model failed on every ad.
+            ServiceError: As `answer_of` does.
         """
-        query, pending = prepared.query, prepared.pending
-        known = [i for i, status in enumerate(pending.statuses) if status in SCORED]
-        if not known:
-            raise self._nothing_scored(query, pending)
-        scores: list[float | None] = [None] * len(query.ads)
-        for index, value in zip(known, self._text.to_scores(pending.logits[known]), strict=True):
-            scores[index] = float(value)
-        least = query.min_score
-        ads = tuple(
-            AdScore(
-                ad_id=ad.id,
-                score=score,
-                status=status,
-                truncated=truncated,
-                eligible=None if least is None or score is None else score >= least,
-            )
-            for ad, score, status, truncated in zip(
-                query.ads, scores, pending.statuses, prepared.truncated, strict=True
-            )
-        )
-        ended_s = self._clock.now_s()
-        encoded_s = encoded_s or ended_s
-        started_s = pending.started_s or (encoded_s if prepared.missing else ended_s)
-        times = StageTimes(
-            encode_s=encoded_s - prepared.accepted_s,
-            queue_s=max(0.0, started_s - encoded_s),
-            inference_s=ended_s - max(started_s, encoded_s),
-            total_s=ended_s - prepared.accepted_s,
-        )
-        return ScoreAnswer(query.request_id, ads, times, pending.was_cut_off)
+        return answer_of(prepared, self._text.to_scores, self._clock.now_s(), encoded_s)
 
     def details(self, prepared: Prepared) -> PairDetails:
         """More of a request that was answered; nothing is kept for it beforehand."""
@@ -335,12 +257,3 @@ class Scorer(Generic[P]):
         if self._fresh:
             self._scores.insert(*zip(*self._fresh, strict=True))
             self._fresh.clear()
-
-    def _nothing_scored(
-        self, query: ScoreQuery, pending: PendingRequest
-    ) -> DeadlineExceeded | InferenceFailed | NotReady:
-        if pending.was_cut_off:
-            return NotReady(CUT_OFF)
-        if all(status is PairStatus.FAILED for status in pending.statuses):
-            return InferenceFailed()
-        return DeadlineExceeded(query.timeout_s, len(query.ads))

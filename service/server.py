@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from service.errors import CannotListen
+from service.startup_errors import CannotListen
 
 logger = logging.getLogger(__name__)
 

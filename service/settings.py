@@ -22,7 +22,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from service.errors import InvalidSetting, UnknownSetting
+from service.startup_errors import InvalidSetting, UnknownSetting
 
 ENV_PREFIX = "ADREL_"
 

@@ -15,7 +15,8 @@ from service.api.recording import record_of
 from service.api.state import ReadyParts, RequestLimits, ServiceState
 from service.domain import PairStatus, ScoreAnswer, ScoreQuery
 from service.errors import ClientGone, DeadlineExceeded, InferenceFailed, InvalidRequest
-from service.scorer import PAIRS_A_STEP, PairDetails, Prepared, Scorer
+from service.score_answer import PairDetails, Prepared
+from service.scorer import PAIRS_A_STEP, Scorer
 
 TIMEOUT_PATTERN = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from service.errors import InvalidSetting
+from service.startup_errors import InvalidSetting
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ from service.batching.planner import BatchLimits
 from service.caching.score_cache import ScoreCache
 from service.caching.token_cache import TokenCache
 from service.cost_warm_up import learn_costs
-from service.errors import BundleCorrupt, InvalidSetting
 from service.scoring.bundle import (
     TOKENIZER_FILE,
     Bundle,
@@ -22,6 +21,7 @@ from service.scoring.bundle import (
     verified_manifest,
 )
 from service.scoring.encoding import EncodedPair
+from service.startup_errors import BundleCorrupt, InvalidSetting
 
 logger = logging.getLogger(__name__)
 

@@ -21,11 +21,12 @@ from service.batching.batcher import Batcher
 from service.batching.generation import Generation
 from service.clock import Clock
 from service.domain import ReloadResult
-from service.errors import BundleRefused, ReloadRunning, ServiceError, StartupError
+from service.errors import BundleRefused, ReloadRunning, ServiceError
 from service.heap import return_free_memory
 from service.model_life.history import ModelHistory, ReloadReport, Tenure
 from service.model_life.loaded_model import LoadedModel
 from service.scoring.encoding import EncodedPair
+from service.startup_errors import StartupError
 
 logger = logging.getLogger(__name__)
 

@@ -17,13 +17,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from service.domain import Ad
-from service.errors import (
-    BundleCorrupt,
-    BundleIncompatible,
-    BundleMissing,
-    GoldenMismatch,
-    InferenceFailed,
-)
+from service.errors import InferenceFailed
 from service.pair_seen import PairSeen
 from service.scoring.ad_template import AdTemplate
 from service.scoring.bulk import bulk_logits
@@ -34,6 +28,7 @@ from service.scoring.manifest import SCHEMA_VERSION, Manifest
 from service.scoring.onnx_model import OnnxModel
 from service.scoring.target import require_target
 from service.scoring.token_view import see_pair
+from service.startup_errors import BundleCorrupt, BundleIncompatible, BundleMissing, GoldenMismatch
 
 MANIFEST_FILE = "manifest.json"
 MODEL_FILE = "model.onnx"

@@ -12,8 +12,9 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from service.errors import BundleIncompatible, InferenceFailed, ProviderUnavailable
+from service.errors import InferenceFailed
 from service.scoring.encoding import EncodedPair
+from service.startup_errors import BundleIncompatible, ProviderUnavailable
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 

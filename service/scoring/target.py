@@ -10,8 +10,8 @@ import platform
 from collections.abc import Collection
 from pathlib import Path
 
-from service.errors import BundleIncompatible
 from service.scoring.manifest import Manifest
+from service.startup_errors import BundleIncompatible
 
 WEIGHT_BITS = {"avx2": 7, "avx512": 7, "vnni": 8, "arm64": 8}
 """Of int8 weights, by the `--target` of the export; see `model_export.rowwise_int8`."""

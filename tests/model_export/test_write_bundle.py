@@ -15,9 +15,9 @@ from tokenizers import Tokenizer
 
 from model_export.errors import ExportError
 from model_export.write_bundle import GoldenPair, check_target, write_bundle
-from service.errors import GoldenMismatch
 from service.scoring.bundle import open_bundle, read_manifest, self_test, sha256_of
 from service.scoring.manifest import Manifest
+from service.startup_errors import GoldenMismatch
 
 HASHED_FILES = {"model.onnx", "tokenizer.json", "golden_pairs.jsonl"}
 FILES = HASHED_FILES | {"manifest.json"}

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from service import errors
+from service import errors, startup_errors
 from service.api.error_handlers import ADMIN_STATUS_OF, STATUS_OF, documented_errors, error_codes
 
 
@@ -40,6 +40,10 @@ def test_messages_name_both_numbers() -> None:
 
 
 def test_the_tree_in_the_docstring_names_every_error() -> None:
-    assert errors.__doc__ is not None
-    for error in (*all_service_errors(), *errors.StartupError.__subclasses__()):
-        assert error.__name__ in errors.__doc__
+    for module, kinds in (
+        (errors, all_service_errors()),
+        (startup_errors, {*startup_errors.StartupError.__subclasses__()}),
+    ):
+        assert module.__doc__ is not None
+        for error in kinds:
+            assert error.__name__ in module.__doc__

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import InvalidSetting, UnknownSetting
 from service.settings import Settings, load_settings
+from service.startup_errors import InvalidSetting, UnknownSetting
 
 
 def test_the_command_line_wins_over_the_environment_and_that_over_the_default(

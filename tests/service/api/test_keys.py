@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.api.keys import MAX_FILE_BYTES, ApiKeys, load_keys
-from service.errors import InvalidSetting
+from service.startup_errors import InvalidSetting
 
 FIRST, SECOND, THIRD = "first-key-0123456789", "second.key~0123456789+/", "third_key-0123456789=="
 

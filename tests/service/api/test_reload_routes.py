@@ -12,9 +12,10 @@ from prometheus_client import CollectorRegistry
 from service.api import admin_routes, error_handlers, models_route
 from service.api.state import Reloads, RequestLimits, ServiceState, Serving
 from service.domain import ReloadResult
-from service.errors import BundleMissing, BundleRefused, ReloadRunning, ServiceError
+from service.errors import BundleRefused, ReloadRunning, ServiceError
 from service.metrics.all_metrics import Metrics
 from service.model_life.history import ModelHistory, ReloadReport, Tenure
+from service.startup_errors import BundleMissing
 from tests.service.scorer_bench import Bench as ScorerBench
 
 pytestmark = pytest.mark.anyio

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from service.batching.planner import BatchLimits
-from service.errors import BundleCorrupt, BundleMissing, InvalidSetting
 from service.model_life import loaded_model
 from service.model_life.loaded_model import LoadedModel, ModelSource
 from service.scoring.bundle import Bundle, self_test
+from service.startup_errors import BundleCorrupt, BundleMissing, InvalidSetting
 from tests.bundle_variants import damage, link
 
 

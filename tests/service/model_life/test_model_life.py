@@ -14,11 +14,12 @@ import pytest
 from service.batching.batcher import Batcher
 from service.batching.pair_job import PairJob, PendingRequest
 from service.domain import PairStatus, Priority, ReloadResult
-from service.errors import BundleMissing, BundleRefused, ReloadRunning, ServiceError
+from service.errors import BundleRefused, ReloadRunning, ServiceError
 from service.model_life.loaded_model import LoadedModel, ModelSource
 from service.model_life.model_life import ModelLife
 from service.model_life.reload_on_signal import ReloadOnSignal
 from service.scoring.encoding import EncodedPair
+from service.startup_errors import BundleMissing
 from tests.bundle_variants import link
 from tests.fakes import FakeClock, until
 from tests.service.model_life.conftest import LIMITS

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from service.domain import Ad
-from service.errors import BundleCorrupt, BundleIncompatible, BundleMissing, GoldenMismatch
 from service.scoring import bundle as bundle_module
 from service.scoring.bundle import open_bundle, read_manifest, self_test, sha256_of
 from service.scoring.calibration import Temperature
 from service.scoring.manifest import Manifest
+from service.startup_errors import BundleCorrupt, BundleIncompatible, BundleMissing, GoldenMismatch
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from service.domain import Ad
-from service.errors import BundleIncompatible, InferenceFailed, ProviderUnavailable
+from service.errors import InferenceFailed
 from service.scoring.bulk import bulk_logits
 from service.scoring.bundle import Bundle, open_bundle
 from service.scoring.encoding import EncodedPair
 from service.scoring.onnx_model import OnnxModel
+from service.startup_errors import BundleIncompatible, ProviderUnavailable
 
 VOCABULARY = "red blue shoe bag cheap run fast a b c d e f".split()  # noqa: SIM905  # reads better
 

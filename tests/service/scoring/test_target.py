@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from service.errors import BundleIncompatible
 from service.scoring.bundle import read_manifest
 from service.scoring.manifest import Manifest
 from service.scoring.target import cpu_flags, multiplies_eight_bits_exactly, require_target
+from service.startup_errors import BundleIncompatible
 
 HASWELL = ("avx", "avx2", "fma")
 ICE_LAKE = (*HASWELL, "avx512f", "avx512_vnni")
