@@ -1,4 +1,4 @@
-# Six commands; each works on a fresh clone with nothing but Python 3.11 and make.
+# Seven commands; all but image-test work on a fresh clone with nothing but Python 3.11 and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PORT ?= 8000
 BUNDLE ?= bundles/default
@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/pip install --constraint requirements.lock
 
-.PHONY: serve test export bench audit clean
+.PHONY: serve test export bench audit image-test clean
 
 serve: $(VENV)/.export $(BUNDLE)/manifest.json  ## serve the default model on 127.0.0.1:$(PORT)
 	$(BIN)/python -m service --bundle $(BUNDLE) --host 127.0.0.1 --port $(PORT)
@@ -24,6 +24,9 @@ bench: $(VENV)/.export $(BUNDLE)/manifest.json  ## speed and batch spread of the
 
 audit:  ## known vulnerabilities of the locked versions
 	AUDIT_REQUIRED=1 PYTHON=$(PYTHON) .ci/audit
+
+image-test:  ## build the image, start it read-only, score with it; needs docker, podman or buildah
+	HOST_PIP=1 deploy/docker/build_and_smoke.sh
 
 clean:  ## remove everything that these commands made
 	rm -rf $(VENV) .venv-audit bundles build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

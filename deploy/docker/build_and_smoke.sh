@@ -8,7 +8,11 @@
 #   ENGINE      docker, podman or buildah; default: the first of them that works here.
 #               buildah needs neither a daemon nor a container runtime, but root.
 #   IMAGE       name of the image; default adrel
-#   BASE_IMAGE  another base with Python 3.11 and venv; default: the Dockerfile's
+#   TARGET      of the Dockerfile: cpu (default), or gpu, which is built but not started: it would
+#               need the device
+#   BASE_IMAGE  another base with Python 3.11 and venv; default: the Dockerfile's, or one made of
+#               Debian's packages (base_image.sh) where that cannot be pulled
+#   HOST_PIP    1: install as pip does on this machine (host_pip.sh; podman and buildah)
 #   PIP_CONF    a pip.conf for the build, for a network with a mirror; stays out of the image
 #   PORT        loopback port of the container; default 8099
 #
@@ -17,6 +21,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 image=${IMAGE:-adrel}
+target=${TARGET:-cpu}
 port=${PORT:-8099}
 ready_limit_s=60
 stop_limit_s=30 # over the service's drain_timeout_s
@@ -28,22 +33,40 @@ fail() { echo "build_and_smoke: $*" >&2 && exit 1; }
 step() { echo "== $*" >&2; }
 now_ms() { date +%s%3N; }
 
-engine_that_works() {
-    local engine
-    for engine in docker podman buildah; do
-        # `docker` may be a client with no daemon behind it.
-        if command -v "$engine" >/dev/null && "$engine" images >/dev/null 2>&1; then
-            echo "$engine"
-            return
-        fi
+default_base=$(sed --quiet 's/^ARG BASE_IMAGE=//p' Dockerfile)
+own_base=localhost/adrel-base
+
+# Sets `engine` and `base`: the first engine that can start a container here. That podman is
+# installed or that docker answers does not say so.
+choose_engine() {
+    for engine in ${ENGINE:-docker podman buildah}; do
+        command -v "$engine" >/dev/null && "$engine" images >/dev/null 2>&1 || continue
+        choose_base
+        [ "$engine" != buildah ] || return 0 # what it starts is started without a runtime, see below
+        if "$engine" run --rm --entrypoint true "$base" 2>"$work/why"; then return; fi
+        step "$engine cannot start a container here: $(tail -1 "$work/why")"
     done
     fail "found no working docker, podman or buildah"
 }
 
+choose_base() {
+    base=${BASE_IMAGE:-$default_base}
+    if [ -n "${BASE_IMAGE:-}" ] || "$engine" pull --quiet "$base" >/dev/null 2>&1; then return; fi
+    base=$own_base
+    # Not `images`: docker's says "none" with success.
+    "$engine" inspect --type image "$base" >/dev/null 2>&1 || {
+        step "cannot pull $default_base: a base of Debian's packages"
+        deploy/docker/base_image.sh "$engine" "$base"
+    }
+}
+
 build() {
-    local options=(--tag "$image" --build-arg "REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)")
-    [ -z "${BASE_IMAGE:-}" ] || options+=(--build-arg "BASE_IMAGE=$BASE_IMAGE")
+    local options=(--tag "$image" --target "$target" --build-arg "BASE_IMAGE=$base"
+        --build-arg "REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)")
     [ -z "${PIP_CONF:-}" ] || options+=(--secret "id=pip_conf,src=$PIP_CONF")
+    if [ "${HOST_PIP:-}" = 1 ] && [ "$engine" != docker ]; then
+        mapfile -t -O "${#options[@]}" options < <(deploy/docker/host_pip.sh "$work/pip.conf")
+    fi
     # An OCI image has no place for a HEALTHCHECK; the docker format has.
     [ "$engine" = docker ] || options+=(--format docker)
     # chroot is the isolation that works where there is no container runtime.
@@ -146,13 +169,18 @@ sys.exit(f"the image carries {found}" if found else 0)'
 [ "${1:-}" != -- ] || shift
 # Otherwise the answers of something else would be taken for the container's.
 if curl --silent --output /dev/null "$url"; then fail "something listens on $url; set PORT"; fi
-engine=${ENGINE:-$(engine_that_works)}
-if [ "$engine" = buildah ]; then if_buildah; else if_docker; fi
+clean_up() { :; } # until there is something
 # --one-file-system: whatever is still mounted in there is not ours to remove.
 trap 'clean_up; rm -rf --one-file-system "$work"' EXIT
+choose_engine
+if [ "$engine" = buildah ]; then if_buildah; else if_docker; fi
 
-step "build with $engine"
+step "build the target $target with $engine"
 build "$@"
+if [ "$target" != cpu ]; then
+    echo "image $(size), not started"
+    exit
+fi
 step "start"
 started_ms=$(now_ms)
 start

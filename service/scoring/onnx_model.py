@@ -50,6 +50,8 @@ class OnnxModel:
         asked = PROVIDERS[provider]
         if asked not in ort.get_available_providers():
             raise ProviderUnavailable(asked, ort.get_available_providers())
+        if provider == "cuda":
+            ort.preload_dlls()  # those of pip's nvidia packages, which are on no loader's path
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1

@@ -31,21 +31,28 @@ def stages() -> dict[str, list[str]]:
     return found
 
 
-FINAL = list(stages().values())[-1]
+RUNTIME = stages()["runtime"]
+TARGETS = {name: [*RUNTIME, *stages()[name]] for name in ("cpu", "gpu")}
+each_target = pytest.mark.parametrize("target", TARGETS)
 
 
 def values(stage: list[str], keyword: str) -> list[str]:
     return [line.removeprefix(keyword + " ") for line in stage if line.startswith(keyword + " ")]
 
 
-def final_environment() -> dict[str, str]:
-    words = [word for line in values(FINAL, "ENV") for word in shlex.split(line)]
+def environment(target: str) -> dict[str, str]:
+    words = [word for line in values(TARGETS[target], "ENV") for word in shlex.split(line)]
     return dict(word.split("=", 1) for word in words)
 
 
 def test_the_base_image_is_an_argument_with_an_official_default() -> None:
     assert instructions()[0] == "ARG BASE_IMAGE=python:3.11-slim-bookworm"
-    assert stages()["final"][0] == "FROM ${BASE_IMAGE} AS final"
+    bases = {stage[0].split()[1] for stage in stages().values()} - stages().keys()
+    assert bases == {"${BASE_IMAGE}"}
+
+
+def test_the_target_for_the_cpu_is_built_unless_another_one_is_asked_for() -> None:
+    assert next(reversed(stages())) == "cpu"
 
 
 def test_compose_builds_on_the_same_base_image() -> None:
@@ -55,66 +62,89 @@ def test_compose_builds_on_the_same_base_image() -> None:
     )
 
 
-def test_the_final_stage_takes_nothing_of_the_training_stack() -> None:
-    assert not [line for line in FINAL if TRAINING_STACK.search(line)]
-    assert not [line for line in stages()["serve"] if TRAINING_STACK.search(line)]
+@each_target
+def test_an_image_takes_nothing_of_the_training_stack(target: str) -> None:
+    for stage in (TARGETS[target], stages()[f"packages_{target}"], stages()["code"]):
+        assert not [line for line in stage if TRAINING_STACK.search(line)]
 
 
-def test_the_final_stage_copies_only_the_bundle_from_the_stage_that_has_the_training_stack() -> (
-    None
-):
-    copied = [line for line in values(FINAL, "COPY") if "--from=bundle" in line]
-    assert copied == ["--from=bundle /build/bundles/default /srv/adrel/bundles/default"]
+@each_target
+def test_an_image_copies_only_the_bundle_from_the_stages_that_have_the_training_stack(
+    target: str,
+) -> None:
+    sources = {
+        line.split()[0].removeprefix("--from="): line
+        for line in values(TARGETS[target], "COPY")
+        if line.startswith("--from")
+    }
+    assert sources.keys() == {f"packages_{target}", f"bundle_{target}", "code"}
+    assert sources[f"bundle_{target}"].endswith(
+        " /build/bundles/default /srv/adrel/bundles/default"
+    )
 
 
-def test_the_final_stage_runs_no_pip() -> None:
-    assert not [line for line in FINAL if "pip" in line]
+@each_target
+def test_pip_is_left_behind(target: str) -> None:
+    assert not [line for line in TARGETS[target] if "pip" in line]
+    [install] = [line for line in stages()[f"packages_{target}"] if "pip install" in line]
+    assert "pip uninstall --quiet --yes adrel setuptools pip" in install
 
 
-@pytest.mark.parametrize("stage", ["serve", "bundle"])
+@pytest.mark.parametrize("stage", ["packages_cpu", "packages_gpu", "export"])
 def test_versions_are_the_locked_ones(stage: str) -> None:
     [install] = [line for line in stages()[stage] if "pip install" in line]
     assert "--constraint requirements.lock" in install
     assert "--no-cache-dir" in install
 
 
+def test_each_target_has_the_runtime_and_the_weights_of_its_kind() -> None:
+    installs = {target: " ".join(stages()[f"packages_{target}"]) for target in TARGETS}
+    assert "'.[serve]'" in installs["cpu"]
+    assert "'.[serve-gpu]'" in installs["gpu"]
+    assert "--precision int8" in " ".join(stages()["bundle_cpu"])
+    assert "--precision fp16" in " ".join(stages()["bundle_gpu"])
+    assert "ADREL_PROVIDER" not in environment("cpu")
+    assert environment("gpu")["ADREL_PROVIDER"] == "cuda"
+
+
 def test_the_container_does_not_run_as_root() -> None:
-    [user] = values(FINAL, "USER")
+    [user] = values(RUNTIME, "USER")
     assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", user)  # numbers: an orchestrator can check them
 
 
 def test_commands_are_run_without_a_shell() -> None:
-    [entrypoint] = values(FINAL, "ENTRYPOINT")
+    [entrypoint] = values(RUNTIME, "ENTRYPOINT")
     assert json.loads(entrypoint) == ["/srv/venv/bin/python", "-m", "service"]
-    [healthcheck] = values(FINAL, "HEALTHCHECK")
+    [healthcheck] = values(RUNTIME, "HEALTHCHECK")
     assert json.loads(healthcheck.partition("CMD ")[2])[-1] == "/srv/adrel/healthcheck.py"
 
 
 def test_compose_checks_health_as_the_image_does() -> None:
-    [healthcheck] = values(FINAL, "HEALTHCHECK")
+    [healthcheck] = values(RUNTIME, "HEALTHCHECK")
     command = json.loads(healthcheck.partition("CMD ")[2])
     assert read_yaml(COMPOSE)["services"]["adrel"]["healthcheck"]["test"] == ["CMD", *command]
 
 
-def test_every_setting_of_the_image_exists() -> None:
-    names = {name for name in final_environment() if name.startswith("ADREL_")}
+@each_target
+def test_every_setting_of_an_image_exists(target: str) -> None:
+    names = {name for name in environment(target) if name.startswith("ADREL_")}
     assert names <= {f"ADREL_{name.upper()}" for name in Settings.model_fields}
 
 
 def test_the_container_listens_where_it_can_be_reached() -> None:
-    environment = final_environment()
-    assert environment["ADREL_HOST"] == "0.0.0.0"  # noqa: S104  # that is the point
-    assert values(FINAL, "EXPOSE") == [environment["ADREL_PORT"]]
+    settings = environment("cpu")
+    assert settings["ADREL_HOST"] == "0.0.0.0"  # noqa: S104  # that is the point
+    assert values(RUNTIME, "EXPOSE") == [settings["ADREL_PORT"]]
 
 
 def test_onnx_runtime_reports_to_nobody() -> None:
-    assert final_environment()["ORT_DISABLE_TELEMETRY"] == "1"
-    assert "ENV ORT_DISABLE_TELEMETRY=1" in stages()["bundle"]
+    assert environment("cpu")["ORT_DISABLE_TELEMETRY"] == "1"
+    assert "ENV ORT_DISABLE_TELEMETRY=1" in stages()["export"]
 
 
 def test_the_labelled_version_is_the_project_s() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert f"ARG VERSION={project['version']}" in FINAL
+    assert f"ARG VERSION={project['version']}" in RUNTIME
 
 
 def test_the_build_sees_what_it_copies_and_nothing_else() -> None:

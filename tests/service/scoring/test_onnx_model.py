@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
 from service.domain import Ad
@@ -59,6 +60,19 @@ def test_the_segments_matter(bundle: Bundle) -> None:
 def test_an_execution_provider_that_is_not_there_stops_the_start(tiny_bundle_fp32: Path) -> None:
     with pytest.raises(ProviderUnavailable, match="CUDAExecutionProvider is not available"):
         open_bundle(tiny_bundle_fp32, provider="cuda")
+
+
+def test_the_libraries_of_cuda_are_loaded_from_where_pip_puts_them(
+    tiny_bundle_fp32: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(ort, "preload_dlls", lambda: loaded.append("all"))
+    file = tiny_bundle_fp32 / "model.onnx"
+    # Without the device ONNX Runtime goes on with the CPU, which is refused.
+    with pytest.raises(ProviderUnavailable), pytest.warns(UserWarning, match="CUDA"):
+        OnnxModel(file, provider="cuda", n_logits=1)
+    assert loaded == ["all"]
 
 
 def test_a_file_that_is_no_graph_is_refused_by_name(tmp_path: Path) -> None:
