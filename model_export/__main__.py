@@ -1,10 +1,11 @@
-"""Command line of the offline half: finetune, distil, export, evaluate, report.
+"""Command line of the offline half: pretrain, finetune, distil, export, evaluate, report.
 
 python -m model_export export --out bundles/default            the default model
 python -m model_export export --checkpoint DIR_OR_HUB_ID --out DIR
 python -m model_export evaluate --bundle DIR --checkpoint DIR_OR_HUB_ID --pairs FILE
 python -m model_export report --bundle DIR                     its page, from its report.json
 python -m model_export finetune --train FILE --dev FILE --out DIR
+python -m model_export pretrain --texts FILE --out DIR        an encoder for finetune --base
 python -m model_export distil --products FILE --queries FILE --dev FILE --out DIR
 """
 
@@ -41,7 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from model_export import distil_command, evaluate_command, export_command, finetune_command
+    from model_export import (
+        distil_command,
+        evaluate_command,
+        export_command,
+        finetune_command,
+        pretrain_command,
+    )
 
     parser = argparse.ArgumentParser(
         prog="python -m model_export",
@@ -58,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     finetune_command.add_to(
         commands.add_parser("finetune", help="labelled pairs -> adapter or checkpoint")
+    )
+    pretrain_command.add_to(
+        commands.add_parser("pretrain", help="ad texts without labels -> encoder to start from")
     )
     distil_command.add_to(commands.add_parser("distil", help="teacher -> smaller checkpoint"))
     return parser

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from model_export.errors import ExportError
+from model_export.finetuning.run_folder import require_usable
 from model_export.recipe import DEFAULT_BASE, LOSSES_OF_HEAD, USUAL, FinetuneRecipe, recipe_for
 
 POOLINGS = ("cls", "mean", "cat4")  # of `Pooling`, whose module imports torch
@@ -74,9 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
     if len(set(names)) < len(names):
         raise ExportError(f"two --dev files have one name, which figures go by: {sorted(names)}")
 
-    from model_export.finetune import finetune
+    from model_export.finetune import REPORT_FILE, finetune
 
-    _require_usable(arguments.out)
+    require_usable(arguments.out, REPORT_FILE)
     with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
         report = finetune(
             arguments.train,
@@ -97,15 +98,3 @@ def _usual(name: str) -> str:
     if len(set(values.values())) == 1:
         return f"{values['lora']:g}"
     return ", ".join(f"{approach} {value:g}" for approach, value in values.items())
-
-
-def _require_usable(out: Path) -> None:
-    """Never write over a folder that holds something else."""
-    from model_export.finetune import REPORT_FILE
-
-    if (
-        out.exists()
-        and not (out / REPORT_FILE).is_file()
-        and not (out.is_dir() and not any(out.iterdir()))
-    ):
-        raise ExportError(f"{out} exists and is nothing that finetune wrote; choose another --out")

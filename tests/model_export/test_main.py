@@ -126,7 +126,9 @@ def test_what_cannot_work_ends_with_one_sentence_and_code_one(
     assert message in shown
 
 
-@pytest.mark.parametrize("arguments", [[], ["export"], ["evaluate"], ["finetune"], ["distil"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["export"], ["evaluate"], ["finetune"], ["distil"], ["pretrain"]]
+)
 def test_asking_for_help_does_not_wait_for_torch(arguments: list[str]) -> None:
     code = (
         "import sys, contextlib, model_export.__main__ as m\n"
@@ -147,7 +149,7 @@ def test_finetune_never_writes_into_a_folder_that_is_something_else(
     (tmp_path / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
     out, pairs = str(tmp_path / "mine"), str(pairs_file)
     assert main(["finetune", "--train", pairs, "--dev", pairs, "--out", out]) == 1
-    assert "exists and is nothing that finetune wrote" in capsys.readouterr().err
+    assert "exists and is nothing that this command wrote" in capsys.readouterr().err
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["notes.txt"]
 
 

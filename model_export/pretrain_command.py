@@ -1,0 +1,88 @@
+"""The `pretrain` command: its options, and what they become."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from model_export.finetuning.run_folder import require_usable
+from model_export.pretraining.recipe import REPORT_FILE, PretrainRecipe
+from model_export.recipe import DEFAULT_BASE
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Give the parser this command's options."""
+    usual = PretrainRecipe()
+    add = parser.add_argument
+    add(
+        "--texts",
+        type=Path,
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="ads (JSONL, CSV, or .txt with one a line); repeatable; no labels are read",
+    )
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the encoder")
+    add("--base", default=DEFAULT_BASE, metavar="DIR_OR_ID", help="to start from (%(default)s)")
+    add("--resume", action="store_true", help="go on with a run for --out that was stopped")
+    recipe = parser.add_argument_group("recipe")
+    recipe.add_argument(
+        "--next-sentence",
+        action="store_true",
+        default=None,
+        help="learn also whether a description is the title's own (BERT)",
+    )
+    for name, kind, text in (
+        ("mask_share", float, "part of the positions to guess"),
+        ("held_out_share", float, "part of the texts to judge on"),
+        ("epochs", int, "passes over the texts"),
+        ("learning_rate", float, "its peak"),
+        ("batch_texts", int, "texts per step"),
+        ("warmup_share", float, "part of the steps in which the learning rate grows"),
+        ("weight_decay", float, "AdamW's"),
+        ("max_text_tokens", int, "texts are cut to so many tokens"),
+        ("seed", int, "of everything random"),
+    ):
+        recipe.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=kind,
+            metavar="X",
+            help=f"{text} ({getattr(usual, name):g})",
+        )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train an encoder, and print its report.
+
+    Returns:
+        Exit code 0.
+
+    Raises:
+        ExportError: Options, files or a base that cannot be used; says why.
+    """
+    given = {
+        field.name: value
+        for field in fields(PretrainRecipe)
+        if (value := getattr(arguments, field.name, None)) is not None
+    }
+    recipe = PretrainRecipe(**given)
+    require_usable(arguments.out, REPORT_FILE)
+
+    from model_export.pretraining.pretrain import pretrain
+
+    with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
+        report = pretrain(
+            arguments.texts,
+            arguments.base,
+            arguments.out,
+            recipe,
+            resume=arguments.resume,
+            tell=print,
+        )
+    print(json.dumps(asdict(report), indent=2))
+    return 0
