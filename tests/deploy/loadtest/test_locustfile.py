@@ -1,138 +1,42 @@
+"""locust itself, in processes of its own: it patches the standard library for gevent."""
+
 from __future__ import annotations
 
+import itertools
 import json
-import random
-import statistics
 import subprocess
 import sys
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deploy.loadtest.ad_traffic import ADS_PER_TOPIC, AdTraffic
-from deploy.loadtest.answer_verdict import judge
-from deploy.loadtest.goodput import GoodputTotals
+from deploy.benchmarks.poisson_arrivals import endless_arrivals_s
+from deploy.loadtest.locust_options import KEY_VARIABLE
+from deploy.loadtest.request_record import read_run
 from service.api.schemas import ScoreRequest
-from service.settings import Settings
+from tests.deploy.loadtest.answers import answer
 from tests.deploy.repository import DEPLOY, ROOT
 
-TRAFFIC = AdTraffic()
-
-
-def bodies(n_bodies: int, n_ads: int = 20, seed: int = 1) -> list[dict[str, Any]]:
-    rng = random.Random(seed)  # noqa: S311
-    return [TRAFFIC.request_body(rng, n_ads, 50.0, f"load-{i}") for i in range(n_bodies)]
-
-
-def answer(*statuses: str) -> bytes:
-    return json.dumps({"scores": [{"id": "a", "status": status} for status in statuses]}).encode()
-
-
-def test_every_body_is_one_that_the_service_takes() -> None:
-    for body in [*bodies(200), *bodies(3, n_ads=1), *bodies(3, n_ads=ADS_PER_TOPIC)]:
-        parsed = ScoreRequest.model_validate_json(json.dumps(body))
-        assert parsed.timeout_ms == 50
-        assert len({ad.id for ad in parsed.ads}) == len(body["ads"])
-
-
-def test_as_many_ads_as_can_be_asked_for_fit_a_request() -> None:
-    assert Settings.model_fields["max_ads_per_request"].default >= ADS_PER_TOPIC
-
-
-def test_the_same_seed_asks_the_same() -> None:
-    assert bodies(20, seed=5) == bodies(20, seed=5)
-    assert bodies(20, seed=5) != bodies(20, seed=6)
-
-
-def test_a_few_queries_come_all_the_time_and_most_hardly_ever() -> None:
-    counts = Counter(body["query"] for body in bodies(2000, n_ads=1)).most_common()
-    assert counts[0][1] > 2000 / 10
-    assert len(counts) > 200
-    assert statistics.median(n for _, n in counts) <= 3
-
-
-def test_texts_are_as_long_as_those_of_ads() -> None:
-    words = [
-        len(f"{body['query']} {ad['title']} {ad.get('description', '')}".split())
-        for body in bodies(200)
-        for ad in body["ads"]
-    ]
-    # A word is about 1.3 tokens, and a pair has 3 special ones: 12-36 tokens on average.
-    assert 12 < statistics.mean(words) * 1.3 + 3 < 36
-    assert max(words) > 2 * min(words)
-
-
-def test_an_answer_with_every_score_in_time_is_a_success() -> None:
-    verdict = judge(200, answer("ok", "ok"), elapsed_ms=49, patience_ms=50, n_ads=2)
-    assert verdict.failure is None
-    assert verdict.pairs["good"] == 2
-
-
-def test_a_partial_answer_is_a_failure_with_some_good_pairs() -> None:
-    verdict = judge(200, answer("ok", "deadline", "failed"), 49, 50, n_ads=3)
-    assert verdict.failure == "partial: some ads have no score"
-    assert +verdict.pairs == Counter({"good": 1, "deadline": 1, "failed": 1})
-
-
-def test_scores_that_come_too_late_are_worth_nothing() -> None:
-    verdict = judge(200, answer("ok", "deadline"), elapsed_ms=51, patience_ms=50, n_ads=2)
-    assert verdict.failure is not None
-    assert verdict.failure.startswith("late")
-    assert +verdict.pairs == Counter({"late": 1, "deadline": 1})
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "fate"),
-    [
-        (504, "deadline_exceeded", "deadline"),
-        (429, "queue_full", "refused"),
-        (503, "not_ready", "refused"),
-        (500, "inference_failed", "failed"),
-    ],
-)
-def test_an_error_is_filed_under_its_status_and_code(status: int, code: str, fate: str) -> None:
-    verdict = judge(status, json.dumps({"error": {"code": code}}).encode(), 5, 50, n_ads=20)
-    assert verdict.failure == f"{status} {code}"
-    assert verdict.pairs == {fate: 20}
-
-
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"scores": 3}', answer("ok")])
-def test_an_answer_that_is_none_is_a_failure(body: bytes) -> None:
-    verdict = judge(200, body, 5, 50, n_ads=2)
-    assert verdict.failure == "malformed answer"
-    assert verdict.pairs == {"failed": 2}
-
-
-def test_no_answer_at_all_is_a_failure() -> None:
-    verdict = judge(0, b"", 5, 50, n_ads=2)
-    assert verdict.failure == "0 no answer of the service"
-    assert verdict.pairs == {"failed": 2}
-
-
-def test_totals_of_several_processes_add_up() -> None:
-    master, workers = GoodputTotals(), [GoodputTotals(), GoodputTotals()]
-    for worker in workers:
-        worker.add({"good": 15, "deadline": 5})
-        master.merge(worker.take())
-        master.merge(worker.take())  # nothing new
-    assert "40 pairs asked for, 15 good pairs/s" in master.summary(duration_s=2)
-    assert "good 30 (75.00%), deadline 10 (25.00%)" in master.summary(duration_s=2)
-
-
-def test_a_run_with_no_answer_has_a_summary() -> None:
-    assert GoodputTotals().summary(0).startswith("goodput: 0 pairs asked for\n")
+STALL_S = 1.0
 
 
 class FakeService:
-    """Answers every second request in full and the others partially."""
+    """Answers as `statuses` says, by turns; the first answer comes after `stall_s`, and no other
+    before it."""
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
+        self.keys: set[str | None] = set()
         self.connections: set[Any] = set()
+        self.statuses = itertools.cycle(["ok"])
+        self.stall_s = 0.0
+        self.asked_in_stall = 0
+        self._stalled = threading.Event()
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -141,9 +45,12 @@ class FakeService:
             def do_POST(self) -> None:  # http.server's name
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 service.bodies.append(body)
+                service.keys.add(self.headers["Authorization"])
                 service.connections.add(self.client_address)
-                status = "deadline" if len(service.bodies) % 2 else "ok"
-                content = answer("ok", *[status] * (len(body["ads"]) - 1))
+                service.stall(is_first=len(service.bodies) == 1)
+                ids = [ad["id"] for ad in body["ads"]]
+                rest = [next(service.statuses)] * (len(ids) - 1)
+                content = answer(ids, ["ok", *rest])
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
@@ -154,6 +61,14 @@ class FakeService:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True  # of connections that locust leaves open
+
+    def stall(self, *, is_first: bool) -> None:
+        if not is_first:
+            self._stalled.wait()
+            return
+        threading.Event().wait(self.stall_s)
+        self.asked_in_stall = len(self.bodies)
+        self._stalled.set()
 
 
 @pytest.fixture
@@ -167,23 +82,96 @@ def fake_service() -> Iterator[FakeService]:
     thread.join()
 
 
-def test_locust_runs_the_users_and_counts_goodput(fake_service: FakeService) -> None:
-    # A process of its own: locust patches the standard library for gevent.
+def locust(host: str, *options: str) -> subprocess.CompletedProcess[str]:
     command = [
         *(sys.executable, "-m", "locust", "-f", str(DEPLOY / "loadtest" / "locustfile.py")),
-        *("--headless", "--users", "2", "--spawn-rate", "2", "--run-time", "1s"),
-        *("--stop-timeout", "10"),  # what was asked is answered before it counts
-        *("--host", f"http://127.0.0.1:{fake_service.server.server_port}"),
-        *("--ads", "4", "--timeout-ms", "5000", "--user-rps", "10", "--only-summary"),
+        *("--headless", "--only-summary", "--host", host, "--ads", "4", "--timeout-ms", "5000"),
+        *options,
     ]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def url_of(service: FakeService) -> str:
+    return f"http://127.0.0.1:{service.server.server_port}"
+
+
+def test_a_closed_loop_asks_in_turn_and_overload_is_no_failure_of_the_run(
+    fake_service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_service.statuses = itertools.cycle(["ok", "cached", "deadline"])
+    monkeypatch.setenv(KEY_VARIABLE, "a key")
+    run = locust(url_of(fake_service), "--users", "2", "--spawn-rate", "2", "--run-time", "1s")
     n_bodies = len(fake_service.bodies)
     assert n_bodies >= 4, run.stderr
     assert len(fake_service.connections) == 2  # one for each user, kept
-    for body in fake_service.bodies:
+    assert fake_service.keys == {"Bearer a key"}
+    for body in fake_service.bodies[:20]:
         parsed = ScoreRequest.model_validate(body)
         assert len(parsed.ads) == 4
         assert parsed.timeout_ms == 5000
     assert "partial: some ads have no score" in run.stderr
-    assert f"goodput: {4 * n_bodies} pairs asked for" in run.stdout
-    assert run.returncode == 1  # locust's way to say that requests failed
+    assert f"goodput: {4 * n_bodies} pairs asked for" in run.stdout  # those under way as well
+    assert run.returncode == 0
+
+
+def test_an_open_loop_sends_at_its_instants_whether_answers_come_or_not(
+    fake_service: FakeService, tmp_path: Path
+) -> None:
+    fake_service.stall_s = STALL_S
+    run = locust(
+        url_of(fake_service),
+        *("--user-rps", "20", "--shape", "ramp", "--base-users", "1", "--users", "3"),
+        *("--run-time", "2s", "--seed", "7", "--record", str(tmp_path)),
+    )
+    assert run.returncode == 0, run.stderr
+    recorded = read_run(tmp_path)
+    records = recorded.requests
+    assert len(records) == len(fake_service.bodies)
+    # Nothing was answered in the stall, and all the same more was asked; that it had to wait shows.
+    assert fake_service.asked_in_stall > 5
+    assert records[0].latency_ms > 1000 * STALL_S
+    assert records[4].latency_ms > 100
+    by_user: dict[str, int] = defaultdict(int)
+    for body in fake_service.bodies:
+        by_user[body["request_id"].rpartition("-")[0]] += 1
+    assert len(by_user) > 1  # the ramp brought more
+    # Until the ramp's first second is over there is one user, and its instants are those planned.
+    due_s = [one.due_s for one in records if one.due_s < recorded.started_s + 0.9]
+    assert len(due_s) > 5
+    planned_s = list(itertools.islice(endless_arrivals_s(20, "7 load-0-0 arrivals"), len(due_s)))
+    began_s = due_s[0] - planned_s[0]
+    assert due_s == pytest.approx([began_s + at_s for at_s in planned_s], abs=1e-4)
+    assert began_s >= recorded.started_s - 1e-4
+
+
+def test_a_fault_that_any_process_sees_fails_the_run(
+    fake_service: FakeService, tmp_path: Path
+) -> None:
+    fake_service.statuses = itertools.cycle(["ok", "ok", "ok", "failed"])
+    run = locust(
+        url_of(fake_service),
+        *("--processes", "2", "--users", "2", "--spawn-rate", "2", "--run-time", "2s"),
+        *("--user-rps", "20", "--record", str(tmp_path)),
+    )
+    n_asked = 4 * len(fake_service.bodies)
+    assert f"goodput: {n_asked} pairs asked for" in run.stdout, run.stderr
+    assert run.returncode == 1
+    assert len(list(tmp_path.iterdir())) == 2
+    assert 4 * len(read_run(tmp_path).requests) == n_asked
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--run-time", "1s"], "is not this machine"),
+        (["--host-is-mine", "--shape", "spike"], "--shape spike needs --run-time"),
+    ],
+)
+def test_what_cannot_or_may_not_run_is_told_before_anything_is_sent(
+    options: list[str], told: str
+) -> None:
+    run = locust("http://adrel.example", *options)
+    assert run.returncode != 0
+    assert told in run.stderr
