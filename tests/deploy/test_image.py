@@ -48,8 +48,9 @@ def test_the_base_image_is_an_argument_with_an_official_default() -> None:
     assert stages()["final"][0] == "FROM ${BASE_IMAGE} AS final"
 
 
-def test_compose_builds_on_the_same_base_image() -> None:
-    base = read_yaml(COMPOSE)["services"]["adrel"]["build"]["args"]["BASE_IMAGE"]
+@pytest.mark.parametrize("service", ["adrel", "loadtest"])
+def test_compose_builds_on_the_same_base_image(service: str) -> None:
+    base = read_yaml(COMPOSE)["services"][service]["build"]["args"]["BASE_IMAGE"]
     assert f"ARG BASE_IMAGE={base.removeprefix('${BASE_IMAGE:-').removesuffix('}')}" in (
         instructions()
     )
@@ -71,15 +72,16 @@ def test_the_final_stage_runs_no_pip() -> None:
     assert not [line for line in FINAL if "pip" in line]
 
 
-@pytest.mark.parametrize("stage", ["serve", "bundle"])
+@pytest.mark.parametrize("stage", ["serve", "bundle", "loadtest"])
 def test_versions_are_the_locked_ones(stage: str) -> None:
     [install] = [line for line in stages()[stage] if "pip install" in line]
     assert "--constraint requirements.lock" in install
     assert "--no-cache-dir" in install
 
 
-def test_the_container_does_not_run_as_root() -> None:
-    [user] = values(FINAL, "USER")
+@pytest.mark.parametrize("stage", ["final", "loadtest"])
+def test_the_container_does_not_run_as_root(stage: str) -> None:
+    [user] = values(stages()[stage], "USER")
     assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", user)  # numbers: an orchestrator can check them
 
 
@@ -94,6 +96,16 @@ def test_compose_checks_health_as_the_image_does() -> None:
     [healthcheck] = values(FINAL, "HEALTHCHECK")
     command = json.loads(healthcheck.partition("CMD ")[2])
     assert read_yaml(COMPOSE)["services"]["adrel"]["healthcheck"]["test"] == ["CMD", *command]
+
+
+def test_compose_builds_the_load_test_from_a_stage_that_writes_into_its_volume() -> None:
+    service = read_yaml(COMPOSE)["services"]["loadtest"]
+    stage = stages()[service["build"]["target"]]
+    [entrypoint] = values(stage, "ENTRYPOINT")
+    [volume] = service["volumes"]
+    command = [*json.loads(entrypoint), *service["command"]]
+    assert command[1:5] == ["-m", "deploy.loadtest", "--out", volume.partition(":")[2]]
+    assert "--host-is-mine" in command
 
 
 def test_every_setting_of_the_image_exists() -> None:
