@@ -106,8 +106,11 @@ def _stack(
             continue
         top = [low + more for low, more in zip(ground, height, strict=True)]
         face = (*mpl.colors.to_rgb(colour), alpha)
-        axes.fill_between(x, ground, top, facecolor=face, edgecolor=colour, hatch=hatch,
-                          linewidth=0.6, step=step, label=fate)  # fmt: skip
+        axes.fill_between(x, ground, top, facecolor=face, edgecolor=colour, linewidth=0.6,
+                          step=step, label=None if hatch else fate)  # fmt: skip
+        if hatch:  # by itself: on a face of its own colour it would not be seen
+            axes.fill_between(x, ground, top, facecolor="none", edgecolor=colour, hatch=hatch,
+                              linewidth=0.6, step=step, label=fate)  # fmt: skip
         ground = top
 
 
