@@ -68,6 +68,28 @@ RUN /srv/export/bin/python -m model_export export --precision fp16 --out bundles
     && chmod -R a=rX,u+w bundles
 
 
+# Apart from the service: built by `docker compose --profile loadtest`, or --target loadtest.
+FROM requirements AS loadtest
+RUN --mount=type=secret,id=pip_conf,target=/etc/pip.conf \
+    python3 -m venv /srv/venv \
+    && /srv/venv/bin/pip install --no-cache-dir --constraint requirements.lock '.[loadtest]' \
+    && /srv/venv/bin/pip uninstall --quiet --yes adrel setuptools pip
+# The folder is there so that a volume in its place belongs to the user, too.
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent \
+        --shell /usr/sbin/nologin adrel \
+    && install --directory --owner 10001 --group 10001 /report
+WORKDIR /srv/adrel
+COPY service/ service/
+COPY model_export/ model_export/
+COPY deploy/benchmarks/ deploy/benchmarks/
+COPY deploy/loadtest/ deploy/loadtest/
+ENV MPLCONFIGDIR=/tmp \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 10001:10001
+ENTRYPOINT ["/srv/venv/bin/python", "-m", "deploy.loadtest", "--out", "/report"]
+
+
 FROM ${BASE_IMAGE} AS runtime
 # A fixed number, so that an orchestrator can check that it is not root, and who owns a volume.
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent \

@@ -1,4 +1,4 @@
-# Seven commands; all but image-test work on a fresh clone with nothing but Python 3.11 and make.
+# Eight commands; all but image-test work on a fresh clone with nothing but Python 3.11 and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PORT ?= 8000
 BUNDLE ?= bundles/default
@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/pip install --constraint requirements.lock
 
-.PHONY: serve test export bench audit image-test clean
+.PHONY: serve test export bench loadtest audit image-test clean
 
 serve: $(VENV)/.export $(BUNDLE)/manifest.json  ## serve the default model on 127.0.0.1:$(PORT)
 	$(BIN)/python -m service --bundle $(BUNDLE) --host 127.0.0.1 --port $(PORT)
@@ -21,6 +21,9 @@ export: $(BUNDLE)/manifest.json  ## build the default bundle if it is absent
 
 bench: $(VENV)/.export $(BUNDLE)/manifest.json  ## speed and batch spread of the default bundle
 	$(BIN)/python deploy/benchmarks/bench_bundle.py --bundle $(BUNDLE)
+
+loadtest: $(VENV)/.loadtest $(if $(URL),,$(VENV)/.export $(BUNDLE)/manifest.json)  ## latency and goodput by load, as one page; URL= of a service that runs, OPTIONS= for more
+	$(BIN)/python -m deploy.loadtest $(if $(URL),--url $(URL),--bundle $(BUNDLE)) $(OPTIONS)
 
 audit:  ## known vulnerabilities of the locked versions
 	AUDIT_REQUIRED=1 PYTHON=$(PYTHON) .ci/audit
@@ -41,6 +44,10 @@ $(VENV)/.export: pyproject.toml requirements.lock | $(BIN)/python
 	$(PIP_INSTALL) --editable '.[export]'
 	touch $@
 
+$(VENV)/.loadtest: pyproject.toml requirements.lock | $(BIN)/python
+	$(PIP_INSTALL) --editable '.[loadtest]'
+	touch $@
+
 $(VENV)/.dev: pyproject.toml requirements.lock | $(BIN)/python
 	$(PIP_INSTALL) --editable '.[dev]'
-	touch $@ $(VENV)/.export
+	touch $@ $(VENV)/.export $(VENV)/.loadtest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 from service.cpu import usable_cores
@@ -12,15 +13,15 @@ from service.cpu import usable_cores
 PACKAGES = ("onnxruntime", "numpy", "fastapi", "uvicorn", "tokenizers")
 
 
-def machine_facts() -> dict[str, str | int]:
-    """Processor, cores, date and versions."""
+def machine_facts(packages: Sequence[str] = PACKAGES) -> dict[str, str | int]:
+    """Processor, cores, date, and versions of Python and of what is named."""
     facts: dict[str, str | int] = {
         "cpu": cpu_model(),
         "cores": usable_cores(),
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "python": platform.python_version(),
     }
-    return facts | {name: importlib.metadata.version(name) for name in PACKAGES}
+    return facts | {name: importlib.metadata.version(name) for name in packages}
 
 
 def cpu_model() -> str:

@@ -7,14 +7,19 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+
+
+def endless_arrivals_s(rate_per_s: float, seed: int | str) -> Iterator[float]:
+    """Seconds after the start, in order, without end; the same for the same seed."""
+    rng = random.Random(seed)  # noqa: S311  # the same arrivals in every run
+    return itertools.accumulate(iter(lambda: rng.expovariate(rate_per_s), None))
 
 
 def arrivals_s(rate_per_s: float, duration_s: float, seed: int) -> list[float]:
-    """Seconds after the start, in order; the same for the same seed."""
-    rng = random.Random(seed)  # noqa: S311  # the same arrivals in every run
-    gaps = iter(lambda: rng.expovariate(rate_per_s), None)
-    return list(itertools.takewhile(lambda at: at < duration_s, itertools.accumulate(gaps)))
+    """Those of `endless_arrivals_s` before `duration_s`."""
+    arrivals = endless_arrivals_s(rate_per_s, seed)
+    return list(itertools.takewhile(lambda at_s: at_s < duration_s, arrivals))
 
 
 async def pace(instants_s: Sequence[float], arrive: Callable[[int, float], None]) -> None:

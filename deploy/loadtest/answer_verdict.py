@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-PairFate = Literal["good", "deadline", "late", "failed", "refused"]
+PairFate = Literal["good", "deadline", "late", "refused", "failed"]
 """good: a score in time; deadline: the service gave up on it in time; late: a score after the
-caller had stopped waiting; failed: an error; refused: not taken on (429, 503)."""
+caller had stopped waiting; refused: not taken on (429, 503); failed: a fault, whosever it is."""
 
 OK = 200
 REFUSALS = (429, 503)
 GATEWAY_TIMEOUT = 504
+
+SCORED = ("ok", "cached")
+UNSCORED = ("deadline", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +31,17 @@ class Verdict:
     Attributes:
         pairs: How many pairs met which fate; they add up to the pairs asked for.
         failure: What to file the request under, in few distinct texts; None for a full success.
+        cached_pairs: How many scores came out of the service's cache, in time or not.
     """
 
     pairs: Counter[PairFate]
     failure: str | None
+    cached_pairs: int = 0
 
 
-def judge(status: int, body: bytes, elapsed_ms: float, patience_ms: float, n_ads: int) -> Verdict:
+def judge(
+    status: int, body: bytes, elapsed_ms: float, patience_ms: float, ad_ids: Sequence[str]
+) -> Verdict:
     """Judge one answer.
 
     Args:
@@ -41,37 +49,58 @@ def judge(status: int, body: bytes, elapsed_ms: float, patience_ms: float, n_ads
         body: As received.
         elapsed_ms: By the caller's clock, network included.
         patience_ms: How long the caller waits for an answer.
-        n_ads: Pairs asked for.
+        ad_ids: Of the ads asked for, in their order.
     """
     if status != OK:
-        fate: PairFate = "deadline" if status == GATEWAY_TIMEOUT else "failed"
-        fate = "refused" if status in REFUSALS else fate
-        return Verdict(Counter({fate: n_ads}), f"{status} {_error_code(body)}")
-    statuses = _pair_statuses(body)
-    if len(statuses) != n_ads:
-        return Verdict(Counter({"failed": n_ads}), "malformed answer")
-    of_status = Counter(statuses)
-    fates: Counter[PairFate] = Counter(
-        {"deadline": of_status["deadline"], "failed": of_status["failed"]}
-    )
+        return _error(status, _error_code(body), len(ad_ids))
+    ads = _ads(body)
+    if [ad["id"] for ad in ads] != list(ad_ids) or not all(_is_well_formed(ad) for ad in ads):
+        return Verdict(Counter({"failed": len(ad_ids)}), "malformed answer")
+    of_status = Counter(ad["status"] for ad in ads)
+    n_scored = sum(of_status[status] for status in SCORED)
     late = elapsed_ms > patience_ms
-    fates["late" if late else "good"] = of_status["ok"]
+    fates: Counter[PairFate] = Counter(
+        {
+            "late" if late else "good": n_scored,
+            "deadline": of_status["deadline"],
+            "failed": of_status["failed"],
+        }
+    )
+    failure = None
     if late:
-        return Verdict(fates, "late: came after the caller had stopped waiting")
-    complete = of_status["ok"] == n_ads
-    return Verdict(fates, None if complete else "partial: some ads have no score")
+        failure = "late: came after the caller had stopped waiting"
+    elif n_scored < len(ad_ids):
+        failure = "partial: some ads have no score"
+    return Verdict(fates, failure, of_status["cached"])
 
 
-def _pair_statuses(body: bytes) -> list[str]:
-    """The status of each ad; empty where the body is not an answer."""
+def _error(status: int, code: str | None, n_ads: int) -> Verdict:
+    """A body that is not the service's own is a fault, whatever its status says."""
+    fate: PairFate = "failed"
+    if code is not None and status in REFUSALS:
+        fate = "refused"
+    elif code is not None and status == GATEWAY_TIMEOUT:
+        fate = "deadline"
+    return Verdict(Counter({fate: n_ads}), f"{status} {code or 'no answer of the service'}")
+
+
+def _ads(body: bytes) -> list[dict[str, Any]]:
+    """The ads of an answer; empty where the body is none."""
     try:
-        return [ad["status"] for ad in json.loads(body)["scores"]]
+        return [{"id": ad["id"], **ad} for ad in json.loads(body)["scores"]]
     except (ValueError, TypeError, KeyError):
         return []
 
 
-def _error_code(body: bytes) -> str:
+def _is_well_formed(ad: dict[str, Any]) -> bool:
+    status, score = ad.get("status"), ad.get("score")
+    if status in SCORED:
+        return isinstance(score, int | float) and 0 <= score <= 1
+    return status in UNSCORED and score is None
+
+
+def _error_code(body: bytes) -> str | None:
     try:
         return str(json.loads(body)["error"]["code"])
     except (ValueError, TypeError, KeyError):
-        return "no answer of the service"
+        return None

@@ -33,13 +33,17 @@ class GoodputTotals:
         """Forget everything: a new run starts."""
         self._pairs.clear()
 
+    def is_sound(self) -> bool:
+        """Whether something was asked, and no pair met a fault. Overload is none."""
+        return self._pairs.total() > 0 and not self._pairs["failed"]
+
     def summary(self, duration_s: float) -> str:
         """A few lines for people.
 
         Args:
             duration_s: Length of the run; 0 leaves out the rate.
         """
-        total = sum(self._pairs.values())
+        total = self._pairs.total()
         shares = ", ".join(
             f"{fate} {self._pairs[fate]} ({self._pairs[fate] / total if total else 0:.2%})"
             for fate in get_args(PairFate)

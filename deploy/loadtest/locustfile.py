@@ -1,129 +1,111 @@
 """Users that act like an ad server against `POST /v1/score`. README.md says how to use it.
 
-Here is only what concerns locust: options, users, statistics. What is asked is in ad_traffic.py,
-what an answer is worth in answer_verdict.py.
+Here is what concerns locust's run: options, the number of users, events. What a user does is in
+ad_server.py, what is asked in ad_traffic.py, what an answer is worth in answer_verdict.py.
 """
 
 from __future__ import annotations
 
-import argparse
-import itertools
-import json
-import random
+import sys
+from pathlib import Path
 from typing import Any
 
-from locust import FastHttpUser, constant_throughput, events, task
+import locust.log
+from locust import LoadTestShape, events
 from locust.argument_parser import LocustArgumentParser
 from locust.env import Environment
-from locust.runners import WorkerRunner
+from locust.runners import MasterRunner, WorkerRunner
 
-from deploy.loadtest.ad_traffic import ADS_PER_TOPIC, AdTraffic
-from deploy.loadtest.answer_verdict import judge
-from deploy.loadtest.goodput import GoodputTotals
+from deploy.loadtest.ad_server import MS_PER_S, STRAGGLERS_S, AdServer, parsed, patience_ms, run
+from deploy.loadtest.locust_options import add_options
+from deploy.loadtest.target import NoTarget, checked_url
+from deploy.loadtest.user_counts import users_at
 
-SCORE_ROUTE = "/v1/score"
+__all__ = ["AdServer", "UserCount"]  # what locust looks for
+
 REPORT_KEY = "adrel_pairs"
 
-traffic = AdTraffic()
-totals = GoodputTotals()
-user_numbers = itertools.count()
 
+class UserCount(LoadTestShape):
+    """The number of users by `--shape`."""
 
-def _number_of_ads(text: str) -> int:
-    n_ads = int(text)
-    if not 1 <= n_ads <= ADS_PER_TOPIC:
-        raise argparse.ArgumentTypeError(f"{n_ads} is not in 1-{ADS_PER_TOPIC}")
-    return n_ads
+    use_common_options = True
+
+    def tick(self) -> tuple[int, float] | None:
+        """Users, and how many of them come or go in a second; asked every second."""
+        assert self.runner is not None  # noqa: S101  # locust sets it before it asks
+        options = parsed(self.runner.environment)
+        goal, base = options.num_users or 1, options.base_users
+        elapsed_s = self.get_run_time()  # type: ignore[no-untyped-call]  # locust's
+        users = users_at(options.shape, elapsed_s, options.run_time, base, goal)
+        if users is None:
+            return None
+        if options.shape == "steady":
+            return users, options.spawn_rate or 1
+        return users, max(goal, base)  # the shape says when: all of them at once
 
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
 def _add_options(parser: LocustArgumentParser) -> None:
-    add = parser.add_argument_group("ad server").add_argument
-    add("--ads", type=_number_of_ads, default=20, metavar="N", help="ads in a request")
-    add("--timeout-ms", type=float, default=150.0, metavar="MS", help="timeout_ms of each request")
-    add(
-        "--network-ms",
-        type=float,
-        default=5.0,
-        metavar="MS",
-        help="what the caller grants the network on top; an answer after that is lost",
-    )
-    add(
-        "--user-rps",
-        type=float,
-        default=0.0,
-        metavar="RATE",
-        help="requests a second of each user; 0: the next as soon as one is answered",
-    )
-    add("--seed", type=int, default=1, metavar="N", help="same seed, same requests")
+    add_options(parser)
 
 
-class AdServer(FastHttpUser):
-    """One keep-alive connection of an ad server, with one request at a time on it."""
-
-    def __init__(self, environment: Environment) -> None:
-        super().__init__(environment)
-        options = environment.parsed_options
-        assert options is not None  # noqa: S101  # locust was started from its command line
-        self._options = options
-        # Every process of a distributed run counts from 0, but no two users ask the same.
-        process = getattr(environment.runner, "worker_index", 0)
-        self._name = f"load-{process}-{next(user_numbers)}"
-        self._rng = random.Random(f"{options.seed} {self._name}")  # noqa: S311
-        self._pace = constant_throughput(options.user_rps) if options.user_rps > 0 else None
-        self._sent = itertools.count()
-
-    def wait_time(self) -> float:
-        """Seconds until the next request."""
-        return self._pace(self) if self._pace else 0.0
-
-    @task
-    def score(self) -> None:
-        """Ask for scores and judge the answer as an auction would."""
-        options = self._options
-        body = traffic.request_body(
-            self._rng, options.ads, options.timeout_ms, f"{self._name}-{next(self._sent)}"
-        )
-        with self.client.post(
-            SCORE_ROUTE,
-            data=json.dumps(body),
-            headers={"Content-Type": "application/json"},
-            catch_response=True,
-        ) as response:
-            verdict = judge(
-                response.status_code,
-                response.content or b"",
-                elapsed_ms=response.request_meta["response_time"],
-                patience_ms=options.timeout_ms + options.network_ms,
-                n_ads=options.ads,
-            )
-            totals.add(verdict.pairs)
-            if verdict.failure is None:
-                response.success()
-            else:
-                response.failure(verdict.failure)
+@events.init.add_listener  # type: ignore[untyped-decorator]
+def _refuse(environment: Environment, **_: Any) -> None:  # noqa: ANN401  # locust passes what it likes
+    """End at once where the options cannot work or the host may not be loaded."""
+    if isinstance(environment.runner, WorkerRunner):
+        return  # it gets its options from the master
+    options = parsed(environment)
+    if options.headless and options.shape != "steady" and not options.run_time:
+        sys.exit(f"--shape {options.shape} needs --run-time")
+    if options.headless or environment.host:
+        _check_host(environment)
 
 
 @events.test_start.add_listener  # type: ignore[untyped-decorator]
-def _start_from_nothing(**_: Any) -> None:  # noqa: ANN401  # locust passes what it likes
-    totals.reset()
+def _start_from_nothing(environment: Environment, **_: Any) -> None:  # noqa: ANN401
+    _check_host(environment)  # locust's page can have changed it
+    asks_itself = not isinstance(environment.runner, MasterRunner)
+    folder = parsed(environment).record if asks_itself else None
+    run.start(Path(folder) if folder else None, getattr(environment.runner, "worker_index", 0))
+
+
+def _check_host(environment: Environment) -> None:
+    try:
+        checked_url(environment.host or "", host_is_mine=parsed(environment).host_is_mine)
+    except NoTarget as error:
+        sys.exit(f"--host: {error}")
+
+
+@events.test_stopping.add_listener  # type: ignore[untyped-decorator]
+def _finish(environment: Environment, **_: Any) -> None:  # noqa: ANN401
+    """Ask nothing more; what was asked is answered before the run is over."""
+    run.is_ending = True
+    run.under_way.join(patience_ms(parsed(environment)) / MS_PER_S + STRAGGLERS_S)
+
+
+@events.test_stop.add_listener  # type: ignore[untyped-decorator]
+def _close_record(**_: Any) -> None:  # noqa: ANN401
+    run.close()
 
 
 @events.report_to_master.add_listener  # type: ignore[untyped-decorator]
 def _report(data: dict[str, Any], **_: Any) -> None:  # noqa: ANN401
-    data[REPORT_KEY] = totals.take()
+    data[REPORT_KEY] = run.totals.take()
 
 
 @events.worker_report.add_listener  # type: ignore[untyped-decorator]
 def _merge(data: dict[str, Any], **_: Any) -> None:  # noqa: ANN401
-    totals.merge(data.get(REPORT_KEY, {}))
+    run.totals.merge(data.get(REPORT_KEY, {}))
 
 
 @events.quitting.add_listener  # type: ignore[untyped-decorator]
-def _print_summary(environment: Environment, **_: Any) -> None:  # noqa: ANN401
+def _tell(environment: Environment, **_: Any) -> None:  # noqa: ANN401
     # A worker has handed its counts to the master, which speaks for all.
-    if isinstance(environment.runner, WorkerRunner):
+    if environment.runner is None or isinstance(environment.runner, WorkerRunner):
         return
     stats = environment.stats.total
     duration_s = (stats.last_request_timestamp or 0) - stats.start_time
-    print(totals.summary(max(0.0, duration_s)))
+    print(run.totals.summary(max(0.0, duration_s)))
+    broken = environment.runner.exceptions or locust.log.unhandled_greenlet_exception
+    environment.process_exit_code = int(bool(broken) or not run.totals.is_sound())

@@ -1,4 +1,4 @@
-"""`report.html` from `report.json`: one file, no script, nothing fetched."""
+"""`report.html` from `report.json`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from model_export.errors import ExportError
-from model_export.report import captions, figures, sections
+from model_export.report import captions, figures, html_page, sections
 from model_export.report.document import REPORT_VERSION
 from model_export.report.shown_text import shown_text
-from model_export.report.style import STYLE
 from model_export.report.tables import escaped
 from model_export.report.verdict import verdict
-
-# Also as a rule of the page itself: whatever got into it can neither run nor send.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def report_html(document: Mapping[str, Any]) -> str:
@@ -37,22 +33,7 @@ def report_html(document: Mapping[str, Any]) -> str:
         title = f"{shown_text(model['name'])} {model['version']}: export report"
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ExportError(f"the report is incomplete or damaged: {error!r}") from error
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<link rel="icon" href="data:,">
-<title>{escaped(title)}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
+    return html_page.whole_page(title, body)
 
 
 def _body(document: Mapping[str, Any]) -> Iterator[str]:
@@ -60,13 +41,12 @@ def _body(document: Mapping[str, Any]) -> Iterator[str]:
     model = document["facts"]["model"]
     name = shown_text(model["name"])
     yield f"<h1>{escaped(name)} {escaped(model['version'])}: export report</h1>"
-    yield f'<div class="verdict{"" if passed else " broken"}">'
-    yield f"<strong>{escaped(answer)}</strong><p>{escaped(grounds)}</p></div>"
+    yield html_page.verdict_box(answer, grounds, good=passed)
     yield "<h2>Parity</h2><p>Scores are compared before score calibration.</p>"
     yield sections.parity(document["parity"])
     yield "<h2>How far the scores moved</h2>"
     yield sections.score_change(document["score_change"])
-    yield _figures(
+    yield html_page.figures(
         (figures.agreement(document["scatter"]), captions.agreement(document["scatter"])),
         (
             figures.change(document["scatter"], captions.worst_score_tolerance(document)),
@@ -76,7 +56,7 @@ def _body(document: Mapping[str, Any]) -> Iterator[str]:
     yield "<h2>The pairs that moved most</h2>"
     yield sections.worst_pairs(document["worst_pairs"])
     yield "<h2>Batch spread, lengths</h2>"
-    yield _figures(
+    yield html_page.figures(
         (figures.spread(document["spread"]), captions.spread(document["spread"])),
         (figures.lengths(document["lengths"]), captions.lengths(document["lengths"])),
     )
@@ -85,7 +65,7 @@ def _body(document: Mapping[str, Any]) -> Iterator[str]:
     if document["latency"]:
         yield "<h2>Latency</h2>"
         yield sections.latency(document["latency"])
-        yield _figures(
+        yield html_page.figures(
             (figures.latency(document["latency"]), ""),
             (figures.throughput(document["latency"]), ""),
         )
@@ -103,15 +83,8 @@ def _quality(document: Mapping[str, Any]) -> Iterator[str]:
         drawn.insert(0, (figures.reliability(reliability), note))
     else:
         yield '<p class="soft">No labelled pairs: no quality figures, no reliability diagram.</p>'
-    yield _figures(*drawn)
+    yield html_page.figures(*drawn)
     if reliability:
         yield sections.reliability_tables(reliability)
     if document["calibration_candidates"]:
         yield sections.candidates(document["calibration_candidates"])
-
-
-def _figures(*drawn: tuple[str, str]) -> str:
-    shown = (
-        f"<figure>\n{svg}\n<figcaption>{escaped(note)}</figcaption></figure>" for svg, note in drawn
-    )
-    return '<div class="figures">\n' + "\n".join(shown) + "\n</div>"

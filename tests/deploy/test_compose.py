@@ -12,6 +12,8 @@ from service.settings import Settings
 from tests.deploy.repository import COMPOSE, ROOT, read_yaml
 
 SERVICES: dict[str, Any] = read_yaml(COMPOSE)["services"]
+USUAL = [name for name, service in SERVICES.items() if "profiles" not in service]
+OURS = {name for name, service in SERVICES.items() if "build" in service}
 
 
 def with_defaults(text: str) -> str:
@@ -19,7 +21,20 @@ def with_defaults(text: str) -> str:
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
 
 
-@pytest.mark.parametrize("name", SERVICES)
+def test_the_service_and_its_monitoring_start_where_no_profile_is_asked_for() -> None:
+    assert USUAL == ["adrel", "prometheus", "grafana"]
+
+
+def test_the_load_test_ends_and_publishes_nothing() -> None:
+    load_test = SERVICES["loadtest"]
+    assert load_test["profiles"] == ["loadtest"]
+    assert load_test["restart"] == "no"
+    assert "ports" not in load_test
+    assert load_test["depends_on"] == {"adrel": {"condition": "service_healthy"}}
+    assert load_test["command"][:2] == ["--url", "http://adrel:8000"]
+
+
+@pytest.mark.parametrize("name", USUAL)
 def test_every_port_is_published_on_loopback_only(name: str) -> None:
     ports = [with_defaults(port) for port in SERVICES[name]["ports"]]
     assert ports
@@ -55,7 +70,7 @@ def test_every_setting_given_to_the_service_exists() -> None:
     assert SERVICES["adrel"]["environment"].keys() <= known
 
 
-@pytest.mark.parametrize("name", SERVICES.keys() - {"adrel"})
+@pytest.mark.parametrize("name", sorted(SERVICES.keys() - OURS))
 def test_images_of_others_have_a_fixed_version(name: str) -> None:
     _, tag = SERVICES[name]["image"].split(":")
     assert re.fullmatch(r"v?\d+\.\d+\.\d+", tag)

@@ -55,8 +55,9 @@ def test_the_target_for_the_cpu_is_built_unless_another_one_is_asked_for() -> No
     assert next(reversed(stages())) == "cpu"
 
 
-def test_compose_builds_on_the_same_base_image() -> None:
-    base = read_yaml(COMPOSE)["services"]["adrel"]["build"]["args"]["BASE_IMAGE"]
+@pytest.mark.parametrize("service", ["adrel", "loadtest"])
+def test_compose_builds_on_the_same_base_image(service: str) -> None:
+    base = read_yaml(COMPOSE)["services"][service]["build"]["args"]["BASE_IMAGE"]
     assert f"ARG BASE_IMAGE={base.removeprefix('${BASE_IMAGE:-').removesuffix('}')}" in (
         instructions()
     )
@@ -90,7 +91,7 @@ def test_pip_is_left_behind(target: str) -> None:
     assert "pip uninstall --quiet --yes adrel setuptools pip" in install
 
 
-@pytest.mark.parametrize("stage", ["packages_cpu", "packages_gpu", "export"])
+@pytest.mark.parametrize("stage", ["packages_cpu", "packages_gpu", "export", "loadtest"])
 def test_versions_are_the_locked_ones(stage: str) -> None:
     [install] = [line for line in stages()[stage] if "pip install" in line]
     assert "--constraint requirements.lock" in install
@@ -107,8 +108,9 @@ def test_each_target_has_the_runtime_and_the_weights_of_its_kind() -> None:
     assert environment("gpu")["ADREL_PROVIDER"] == "cuda"
 
 
-def test_the_container_does_not_run_as_root() -> None:
-    [user] = values(RUNTIME, "USER")
+@pytest.mark.parametrize("stage", ["runtime", "loadtest"])
+def test_the_container_does_not_run_as_root(stage: str) -> None:
+    [user] = values(stages()[stage], "USER")
     assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", user)  # numbers: an orchestrator can check them
 
 
@@ -123,6 +125,16 @@ def test_compose_checks_health_as_the_image_does() -> None:
     [healthcheck] = values(RUNTIME, "HEALTHCHECK")
     command = json.loads(healthcheck.partition("CMD ")[2])
     assert read_yaml(COMPOSE)["services"]["adrel"]["healthcheck"]["test"] == ["CMD", *command]
+
+
+def test_compose_builds_the_load_test_from_a_stage_that_writes_into_its_volume() -> None:
+    service = read_yaml(COMPOSE)["services"]["loadtest"]
+    stage = stages()[service["build"]["target"]]
+    [entrypoint] = values(stage, "ENTRYPOINT")
+    [volume] = service["volumes"]
+    command = [*json.loads(entrypoint), *service["command"]]
+    assert command[1:5] == ["-m", "deploy.loadtest", "--out", volume.partition(":")[2]]
+    assert "--host-is-mine" in command
 
 
 @each_target
