@@ -82,10 +82,10 @@ def batch_limits(settings: Settings) -> BatchLimits:
     )
 
 
-def worker_count(settings: Settings) -> int:
+def inference_threads(settings: Settings) -> int:
     """Batches that run at once."""
-    if settings.workers:
-        return settings.workers
+    if settings.inference_threads:
+        return settings.inference_threads
     return usable_cores() if settings.provider == "cpu" else GPU_BATCHES_IN_FLIGHT
 
 
@@ -145,12 +145,12 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 async def _lifespan(
     settings: Settings, state: ServiceState, first: list[LoadedModel]
 ) -> AsyncIterator[None]:
-    clock, limits, workers = LoopClock(), batch_limits(settings), worker_count(settings)
+    clock, limits, threads = LoopClock(), batch_limits(settings), inference_threads(settings)
     source = model_source(settings)
     on_thread_start = give_way if settings.inference_gives_way else lambda: None
     batcher: Batcher[EncodedPair] = Batcher(
         limits,
-        workers=workers,
+        workers=threads,
         max_queue_s=settings.max_queue_ms / 1000,
         clock=clock,
         on_batch=state.metrics.batches.done,
@@ -158,7 +158,7 @@ async def _lifespan(
     )
     service_facts = {
         "provider": settings.provider,
-        "workers": workers,
+        "inference_threads": threads,
         "max_batch_pairs": limits.max_pairs,
         "max_batch_tokens": limits.max_padded_tokens,
     }
@@ -191,7 +191,7 @@ async def _lifespan(
         state.metrics.model.watch_caches(model.scores.store, model.tokens.store)
         state.metrics.model.watch_score_drift(model.bundle.manifest.score_histogram, clock.now_s)
 
-    state.metrics.batches.workers_are(workers)
+    state.metrics.batches.workers_are(threads)
     state.metrics.batches.watch_queue(
         lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
     )
@@ -227,7 +227,7 @@ async def _lifespan(
     state.drain = drain
     serving = life.history.serving
     logger.info(
-        "ready", extra={"model": serving.name, "version": serving.version, "workers": workers}
+        "ready", extra={"model": serving.name, "version": serving.version, "threads": threads}
     )
     watching = asyncio.create_task(signalled.run())
     loop_lag.start()

@@ -125,7 +125,7 @@ def test_only_one_module_knows_onnxruntime() -> None:
 
 def test_importing_the_service_pulls_in_no_training_stack() -> None:
     code = (
-        "import sys, service.app, service.__main__\n"
+        "import sys, service.app, service.__main__, service.serve\n"
         "banned = ('torch', 'transformers', 'optimum', 'sentence_transformers', 'peft', 'onnx')\n"
         "print([name for name in banned if name in sys.modules])"
     )
@@ -163,7 +163,7 @@ def without_our_settings() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("entry", "moments"),
     [
-        ("service.__main__", ["onnxruntime", "end"]),
+        ("service.serve", ["onnxruntime", "end"]),
         ("service.scoring.onnx_model", ["onnxruntime", "end"]),
         ("service.scoring.encoding", ["end"]),
         ("model_export", ["end"]),
