@@ -28,7 +28,8 @@ def main() -> int:
         try:
             start = _start()
         except ModuleNotFoundError as error:  # the command is there with any extra
-            sys.exit(f"adrel: no module {error.name}; to serve: pip install '.[serve]'")
+            needs = "serving needs the extra: pip install '.[serve]'"
+            sys.exit(f"adrel: no module {error.name}; {needs}")
         return start()
     except StartupError as error:
         print(f"adrel: {error}", file=sys.stderr)
