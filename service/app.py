@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -54,21 +55,25 @@ logger = logging.getLogger(__name__)
 GPU_BATCHES_IN_FLIGHT = 2  # one computes while the next is fed
 
 
-def load_model(settings: Settings) -> LoadedModel:
+def load_model(settings: Settings, mapped: Path | None = None) -> LoadedModel:
     """The model that the settings name: opened, checked against them, and self-tested.
+
+    Args:
+        settings: Effective settings.
+        mapped: Folder through which several processes share the weights.
 
     Raises:
         StartupError: It cannot be served here; the message says why.
     """
-    model = model_source(settings).load()
+    model = model_source(settings, mapped).load()
     assert model is not None  # noqa: S101  # there is none before it that it could equal
     return model
 
 
-def model_source(settings: Settings) -> ModelSource:
+def model_source(settings: Settings, mapped: Path | None = None) -> ModelSource:
     """Where models come from, now and at every reload."""
     return ModelSource(
-        settings.bundle, settings.provider, batch_limits(settings), settings.cache_bytes
+        settings.bundle, settings.provider, batch_limits(settings), settings.cache_bytes, mapped
     )
 
 
@@ -89,13 +94,19 @@ def inference_threads(settings: Settings) -> int:
     return usable_cores() if settings.provider == "cpu" else GPU_BATCHES_IN_FLIGHT
 
 
-def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    model: LoadedModel,
+    keys: ApiKeys | None = None,
+    mapped: Path | None = None,
+) -> FastAPI:
     """The application around a model that has passed its self-test.
 
     Args:
         settings: Effective settings.
         model: What `load_model` gave for them; the first to serve.
         keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
+        mapped: As `load_model` takes it; for the models after the first.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
     routes = [score_route.SCORE_ROUTE, explain_route.EXPLAIN_ROUTE, *compatible.COUNTED_ROUTES]
@@ -115,7 +126,7 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _lifespan(settings, state, first), _up_to_date(keys):
+        async with _lifespan(settings, state, first, mapped), _up_to_date(keys):
             yield
 
     app = FastAPI(
@@ -143,10 +154,10 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 
 @asynccontextmanager
 async def _lifespan(
-    settings: Settings, state: ServiceState, first: list[LoadedModel]
+    settings: Settings, state: ServiceState, first: list[LoadedModel], mapped: Path | None
 ) -> AsyncIterator[None]:
     clock, limits, threads = LoopClock(), batch_limits(settings), inference_threads(settings)
-    source = model_source(settings)
+    source = model_source(settings, mapped)
     on_thread_start = give_way if settings.inference_gives_way else lambda: None
     batcher: Batcher[EncodedPair] = Batcher(
         limits,

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import uvicorn
@@ -99,9 +100,18 @@ def assemble(
     model: LoadedModel,
     keys: ApiKeys | None,
     admin_listener: socket.socket | None,
+    mapped: Path | None = None,
 ) -> Assembled:
-    """The applications behind their doors, with the limits of their connections."""
-    app = create_app(settings, model, keys)
+    """The applications behind their doors, with the limits of their connections.
+
+    Args:
+        settings: Effective settings.
+        model: The first to serve.
+        keys: Of the callers, if any are asked for.
+        admin_listener: The operators' socket, where there is one.
+        mapped: Folder through which several processes share the weights.
+    """
+    app = create_app(settings, model, keys, mapped)
     state: ServiceState = app.state.service
     config = _server_config(
         public_door(app, keys),

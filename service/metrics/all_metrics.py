@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, disable_created_metrics
+from prometheus_client import CollectorRegistry
 
 from service.metrics.batch_metrics import BatchMetrics
 from service.metrics.connection_metrics import ConnectionMetrics
@@ -12,8 +12,6 @@ from service.metrics.model_metrics import ModelMetrics
 from service.metrics.process_metrics import ProcessMetrics
 from service.metrics.request_metrics import RequestMetrics
 from service.metrics.worker_metrics import WorkerMetrics
-
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series each, for no question
 
 
 class Metrics:

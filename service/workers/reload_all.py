@@ -67,6 +67,7 @@ class ReloadAll:
                 outcome = await self._follow(slot, first["version"])
                 if outcome is not None:
                     outcomes.append(outcome)
+            self._pinned.tidy()
             return outcomes
 
     async def _load(self, slot: Slot) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""The supervisor's folder, which its workers read: which bundle serves now."""
+"""The supervisor's folder, which its workers read: which bundle serves now, and its weights."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 from service.startup_errors import StartupError
 
 BUNDLE = "bundle"
+GRAPHS = "graphs"
 
 
 class NoFolder(StartupError):
@@ -22,11 +25,13 @@ def make_folder() -> Path:
         NoFolder: Nothing can be written where temporary files belong.
     """
     try:
-        return Path(tempfile.mkdtemp(prefix="adrel-"))
+        folder = Path(tempfile.mkdtemp(prefix="adrel-"))
+        (folder / GRAPHS).mkdir()
     except OSError as error:
         raise NoFolder(
             f"workers: several share a temporary folder, and there is none: {error}; set TMPDIR"
         ) from error
+    return folder
 
 
 def remove_folder(folder: Path) -> None:
@@ -70,6 +75,14 @@ class PinnedBundle:
         """Where the pinned folder is gone, the operator's is better than none."""
         if not self._pinned.exists():
             self._point_to(self._bundle.resolve())
+
+    def tidy(self) -> None:
+        """Forget the weights of other bundles; who has some open keeps them."""
+        with contextlib.suppress(OSError, ValueError, KeyError):  # they go with the folder
+            manifest = json.loads((self._link / "manifest.json").read_bytes())
+            for graph in (self._link.parent / GRAPHS).iterdir():
+                if graph.name != manifest["files_sha256"]["model.onnx"]:
+                    shutil.rmtree(graph)
 
     def _point_to(self, target: Path) -> None:
         fresh = self._link.with_suffix(".new")

@@ -173,7 +173,12 @@ class Supervisor:
         return worker
 
     async def _all_series(self, _: object) -> str:
-        links = {slot.number: slot.worker.link for slot in self._slots if slot.worker is not None}
+        workers = {slot.number: slot.worker for slot in self._slots}
+        links = {
+            number: worker.link
+            for number, worker in workers.items()
+            if worker is not None and worker.served.is_set()
+        }
         return (await self._hub.exposition(links)).decode()
 
     async def _reload(self, _: object) -> Any:  # noqa: ANN401  # JSON

@@ -15,7 +15,7 @@ from service.connections import GuardedProtocol
 from service.serve import assemble, keys_of, run
 from service.settings import Settings
 from service.workers.membership import Membership
-from service.workers.shared_folder import BUNDLE
+from service.workers.shared_folder import BUNDLE, GRAPHS
 from service.workers.spec import WorkerSpec
 from service.workers.turns import ConnectionCounts
 from service.workers.worker_server import WorkerServer
@@ -31,6 +31,7 @@ def serve(settings: Settings, spec: WorkerSpec) -> None:
     Raises:
         StartupError: It cannot be served here; the message says why.
     """
+    mapped = spec.folder / GRAPHS
     inherited, slot = spec.inherited, spec.number - 1
     mine = settings.model_copy(update=_own_settings(settings, spec))
     admin_listener = None
@@ -38,7 +39,7 @@ def serve(settings: Settings, spec: WorkerSpec) -> None:
         admin_listener = socket.socket(fileno=inherited.admin_listener)
     counts = ConnectionCounts(inherited.counts, spec.n_workers)
     os.close(inherited.counts)
-    assembled = assemble(mine, load_model(mine), keys_of(mine), admin_listener)
+    assembled = assemble(mine, load_model(mine, mapped), keys_of(mine), admin_listener, mapped)
     assembled.config.http = _counted(assembled.config, lambda n_open: counts.set(slot, n_open))
     server = WorkerServer(
         assembled,
