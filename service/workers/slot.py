@@ -101,13 +101,13 @@ class Slot:
             self._on_end(worker, reason)
             if reason is None:
                 return
+            if first and not worker.served.is_set():
+                raise StartFailed(worker.ended.result())  # it said why
             how = _how(worker.ended.result())
             logger.error(
                 "a worker has ended",
                 extra={"worker": self.number, "reason": reason.value, "how": how},
             )
-            if first and not worker.served.is_set():
-                raise StartFailed(worker.ended.result())
             first = False
             if reason is not RestartReason.RELOAD:
                 failures = self._policy.failures(failures, worker.served_s)

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.process_collector import ProcessCollector
 
 from service.domain import RestartReason
 from service.errors import BundleRefused, ReloadRunning
-from service.listening import bind, url_of
+from service.listening import bind
 from service.metrics.worker_metrics import WorkerMetrics
 from service.model_life.reload_on_signal import ReloadOnSignal
 from service.settings import Settings
@@ -85,12 +86,12 @@ class Supervisor:
         self._shares = shares
         self._listener = listener
         self._admin_listener = admin_listener
-        self._url = url_of(listener)
         self._folder = folder
         self._counts_file = shared_counts(len(shares))
         self._counts = ConnectionCounts(self._counts_file, len(shares))
         self._pinned = PinnedBundle(folder, settings.bundle)
         registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
         self._metrics = WorkerMetrics(registry, n_processes=0)
         self._hub = MetricsHub(registry)
         patience = Patience(
@@ -166,10 +167,6 @@ class Supervisor:
         handlers: dict[str, Handler] = {"metrics": self._all_series, "reload": self._reload}
         worker = await WorkerProcess.start(describe, self._settings_argv, handlers, time.monotonic)
         self._hub.joined(worker.link)
-        logger.info(
-            "a worker starts",
-            extra={"worker": number, "pid": worker.pid, "url": self._url},
-        )
         return worker
 
     async def _all_series(self, _: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import sys
@@ -12,6 +13,15 @@ from typing import Self
 
 from service.workers.link import Handler, Link
 from service.workers.spec import WorkerSpec
+
+logger = logging.getLogger(__name__)
+
+COMMAND = (
+    sys.executable,
+    "-u",  # a line of the log is one write, which those of others cannot tear
+    "-m",
+    "service.workers",
+)
 
 
 class WorkerProcess:
@@ -26,8 +36,13 @@ class WorkerProcess:
     """
 
     def __init__(
-        self, process: asyncio.subprocess.Process, link: Link, now_s: Callable[[], float]
+        self,
+        number: int,
+        process: asyncio.subprocess.Process,
+        link: Link,
+        now_s: Callable[[], float],
     ) -> None:
+        self._number = number
         self._process = process
         self._now_s = now_s
         self.link = link
@@ -60,10 +75,7 @@ class WorkerProcess:
             inherited = spec.inherited
             listeners = [inherited.listener, inherited.admin_listener]
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-u",  # a line of the log is one write, which those of others cannot tear
-                "-m",
-                "service.workers",
+                *COMMAND,
                 spec.to_json(),
                 *settings_argv,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -76,14 +88,9 @@ class WorkerProcess:
             )
         heard: dict[str, Handler] = {}
         link = await Link.over(ours, heard)
-        worker = cls(process, link, now_s)
+        worker = cls(spec.number, process, link, now_s)
         heard |= {**handlers, "alive": worker._alive, "listening": worker._listening}
         return worker
-
-    @property
-    def pid(self) -> int:
-        """Of the process."""
-        return self._process.pid
 
     @property
     def served_s(self) -> float:
@@ -106,5 +113,6 @@ class WorkerProcess:
         self.silent_s = 0.0
 
     async def _listening(self, _: object) -> None:
+        logger.info("a worker serves", extra={"worker": self._number, "pid": self._process.pid})
         self._served_since_s = self._now_s()
         self.served.set()
