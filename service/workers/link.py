@@ -134,8 +134,8 @@ class Link:
 
     async def _handle(self, message: dict[str, Any]) -> None:
         number = message.get("number")
-        handler = self._handlers[message["ask" if number is not None else "tell"]]
         try:
+            handler = self._handlers[message["ask" if number is not None else "tell"]]
             answer = await handler(message["about"])
         except Exception as error:
             logger.exception("a message between supervisor and worker failed")

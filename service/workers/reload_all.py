@@ -55,20 +55,29 @@ class ReloadAll:
             ServiceError: Likewise.
         """
         async with self._reloading:
-            before = self._pinned.advance()
-            try:
-                canary, *others = [slot for slot in self._slots if slot.worker is not None]
-                first = await self._load(canary)
-            except BaseException:
-                self._pinned.go_back(before)
-                raise
+            slots = [slot for slot in self._slots if slot.worker is not None]
+            if not slots:
+                raise ServiceError("no worker serves that could reload")
+            first = await self._try(slots[0])
             outcomes = [first]
-            for slot in others:
+            for slot in slots[1:]:
                 outcome = await self._follow(slot, first["version"])
                 if outcome is not None:
                     outcomes.append(outcome)
             self._pinned.tidy()
             return outcomes
+
+    async def _try(self, canary: Slot) -> dict[str, Any]:
+        """What the first worker tells; where it fails, all stays pinned as it was."""
+        try:
+            before = self._pinned.advance()
+        except OSError as error:
+            raise ServiceError(f"the bundle could not be pinned: {error}") from error
+        try:
+            return await self._load(canary)
+        except BaseException:
+            self._pinned.go_back(before)
+            raise
 
     async def _load(self, slot: Slot) -> dict[str, Any]:
         """What the worker tells of its reload."""

@@ -72,20 +72,11 @@ class WorkerProcess:
         ours, its = socket.socketpair()
         with its:
             spec = describe(its.fileno())
-            inherited = spec.inherited
-            listeners = [inherited.listener, inherited.admin_listener]
-            process = await asyncio.create_subprocess_exec(
-                *COMMAND,
-                spec.to_json(),
-                *settings_argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=[
-                    inherited.link,
-                    inherited.counts,
-                    *(listener for listener in listeners if listener is not None),
-                ],
-                process_group=0,  # Ctrl-C is the supervisor's; it tells the workers
-            )
+            try:
+                process = await _spawned(spec, settings_argv)
+            except BaseException:
+                ours.close()
+                raise
         heard: dict[str, Handler] = {}
         link = await Link.over(ours, heard)
         worker = cls(spec.number, process, link, now_s)
@@ -116,3 +107,16 @@ class WorkerProcess:
         logger.info("a worker serves", extra={"worker": self._number, "pid": self._process.pid})
         self._served_since_s = self._now_s()
         self.served.set()
+
+
+async def _spawned(spec: WorkerSpec, settings_argv: Sequence[str]) -> asyncio.subprocess.Process:
+    inherited = spec.inherited
+    descriptors = (inherited.link, inherited.counts, inherited.listener, inherited.admin_listener)
+    return await asyncio.create_subprocess_exec(
+        *COMMAND,
+        spec.to_json(),
+        *settings_argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        pass_fds=[one for one in descriptors if one is not None],
+        process_group=0,  # Ctrl-C is the supervisor's; it tells the workers
+    )
