@@ -1,55 +1,22 @@
-"""Command line: settings, model, server. `python -m service --help` lists every setting."""
+"""Command line: settings, then one process or several. `--help` lists every setting."""
 
 from __future__ import annotations
 
-import logging
-import math
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
-from typing import Literal
+from functools import partial
 
-try:
-    import uvicorn
-    from starlette.types import ASGIApp
-
-    from service.api import admin_routes, models_route
-    from service.api.admin import create_admin_app
-    from service.api.body import mark_late
-    from service.api.doors import admin_door, public_door
-    from service.api.keys import load_keys
-    from service.api.state import ServiceState
-    from service.app import create_app, load_model
-    from service.connections import ConnectionLimits, guarded
-    from service.log import configure_logging
-    from service.server import AdminServer, Server, bind
-    from service.settings import Settings, load_settings
-    from service.startup_errors import StartupError
-except ModuleNotFoundError as error:  # the command is there with any extra, also the client's
-    sys.exit(f"adrel: no module {error.name}; serving needs the extra: pip install '.[serve]'")
-
-# Longer than the idle timeout of common load balancers (60 s), so that they close first and never
-# send a request into a connection that we are closing.
-KEEP_ALIVE_S = 75
-
-# After the drain has ended, time for the last answers to leave.
-LAST_ANSWERS_S = 1
-
-# For a batch that was running when a drain ran out of time. One takes milliseconds.
-LAST_BATCHES_S = 2.0
-LOOK_EVERY_S = 0.01
-
-# Scrapers and probes are few.
-ADMIN_CONNECTIONS = 64
+from service.startup_errors import StartupError
 
 
 def main() -> int:
     """Serve until a stop signal.
 
     Returns:
-        Exit code: 0 after a stop, 1 when the start failed. (2 for options that do not exist.)
+        Exit code: 0 after a stop, 1 when the start failed, 3 when workers would not stay up.
+        (2 for options that do not exist.)
     """
     # uvicorn drains on these signals and then raises them again; this is that second time, and
     # the first one where the service is still loading.
@@ -58,93 +25,32 @@ def main() -> int:
     if hasattr(signal, "SIGHUP"):  # it means a reload, and what is loading now is new enough
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        settings = load_settings(sys.argv[1:], os.environ)
-        configure_logging(settings.log_level)
-        _serve(settings)
+        try:
+            start = _start()
+        except ModuleNotFoundError as error:  # the command is there with any extra
+            needs = "serving needs the extra: pip install '.[serve]'"
+            sys.exit(f"adrel: no module {error.name}; {needs}")
+        return start()
     except StartupError as error:
         print(f"adrel: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
-def _serve(settings: Settings) -> None:
-    listener = bind(settings.host, settings.port)
-    admin_listener = None
-    if settings.admin_port is not None:
-        admin_listener = bind(settings.admin_host, settings.admin_port)
-    listed = settings.api_keys.get_secret_value() if settings.api_keys is not None else None
-    keys = load_keys(listed, settings.api_keys_file)
-    app = create_app(settings, load_model(settings), keys)
-    state: ServiceState = app.state.service
-    config = _server_config(
-        public_door(app, keys),
-        state,
-        max_connections=settings.max_connections,
-        timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + LAST_ANSWERS_S,
-        lifespan="on",
-    )
-    admin = None
-    if admin_listener is not None:
-        admin_app = create_admin_app(state, [models_route.router, admin_routes.router])
-        admin_config = _server_config(
-            admin_door(admin_app, keys),
-            state,
-            max_connections=ADMIN_CONNECTIONS,
-            timeout_graceful_shutdown=LAST_ANSWERS_S,
-            lifespan="off",
-        )
-        admin = (AdminServer(admin_config), admin_listener)
-    # Looked up when the signals come: the application sets them when it has started.
-    server = Server(config, lambda: state.drain(), lambda: state.on_hangup(), admin)  # noqa: PLW0108
-    state.metrics.connections.watch_open(lambda: len(server.server_state.connections))
-    try:
-        server.run(sockets=[listener])
-    finally:
-        if not _batches_end(state.running_batches, time.monotonic, time.sleep):
-            # A run that hangs in the runtime would hold the interpreter's exit for ever.
-            logging.getLogger(__name__).error("a batch never ended; leaving without it")
-            logging.shutdown()
-            os._exit(0)
+def _start() -> Callable[[], int]:
+    """What to do with the settings; only what that needs is imported."""
+    from service.log import configure_logging
+    from service.settings import load_settings
 
+    settings = load_settings(sys.argv[1:], os.environ)
+    configure_logging(settings.log_level)
+    if settings.workers > 1:
+        # Without the model's libraries: a supervisor needs neither them nor their memory.
+        from service.workers.supervisor import supervise
 
-def _batches_end(
-    running_batches: Callable[[], int],
-    now_s: Callable[[], float],
-    sleep: Callable[[float], None],
-) -> bool:
-    """Whether the batches end that a drain without time left in the workers: they are short."""
-    until_s = now_s() + LAST_BATCHES_S
-    while running_batches() > 0 and now_s() < until_s:
-        sleep(LOOK_EVERY_S)
-    return running_batches() == 0
+        return partial(supervise, settings, sys.argv[1:])
+    from service.serve import serve
 
-
-def _server_config(
-    app: ASGIApp,
-    state: ServiceState,
-    *,
-    max_connections: int,
-    timeout_graceful_shutdown: int,
-    lifespan: Literal["on", "off"],
-) -> uvicorn.Config:
-    limits = ConnectionLimits(
-        max_connections,
-        body_timeout_s=state.limits.body_timeout_s,
-        on_cut=state.metrics.connections.cut,
-        on_late_body=mark_late,
-    )
-    return uvicorn.Config(
-        app,
-        http=guarded(limits),
-        ws="none",  # nothing of ours speaks it
-        log_config=None,  # ours is in place
-        access_log=False,  # requests are counted in the metrics
-        server_header=False,
-        proxy_headers=False,  # we ask nobody for an address
-        lifespan=lifespan,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=timeout_graceful_shutdown,
-    )
+    return partial(serve, settings)
 
 
 if __name__ == "__main__":

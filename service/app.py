@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -54,21 +55,25 @@ logger = logging.getLogger(__name__)
 GPU_BATCHES_IN_FLIGHT = 2  # one computes while the next is fed
 
 
-def load_model(settings: Settings) -> LoadedModel:
+def load_model(settings: Settings, mapped: Path | None = None) -> LoadedModel:
     """The model that the settings name: opened, checked against them, and self-tested.
+
+    Args:
+        settings: Effective settings.
+        mapped: Folder through which several processes share the weights.
 
     Raises:
         StartupError: It cannot be served here; the message says why.
     """
-    model = model_source(settings).load()
+    model = model_source(settings, mapped).load()
     assert model is not None  # noqa: S101  # there is none before it that it could equal
     return model
 
 
-def model_source(settings: Settings) -> ModelSource:
+def model_source(settings: Settings, mapped: Path | None = None) -> ModelSource:
     """Where models come from, now and at every reload."""
     return ModelSource(
-        settings.bundle, settings.provider, batch_limits(settings), settings.cache_bytes
+        settings.bundle, settings.provider, batch_limits(settings), settings.cache_bytes, mapped
     )
 
 
@@ -82,20 +87,26 @@ def batch_limits(settings: Settings) -> BatchLimits:
     )
 
 
-def worker_count(settings: Settings) -> int:
+def inference_threads(settings: Settings) -> int:
     """Batches that run at once."""
-    if settings.workers:
-        return settings.workers
+    if settings.inference_threads:
+        return settings.inference_threads
     return usable_cores() if settings.provider == "cpu" else GPU_BATCHES_IN_FLIGHT
 
 
-def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    model: LoadedModel,
+    keys: ApiKeys | None = None,
+    mapped: Path | None = None,
+) -> FastAPI:
     """The application around a model that has passed its self-test.
 
     Args:
         settings: Effective settings.
         model: What `load_model` gave for them; the first to serve.
         keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
+        mapped: As `load_model` takes it; for the models after the first.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
     routes = [score_route.SCORE_ROUTE, explain_route.EXPLAIN_ROUTE, *compatible.COUNTED_ROUTES]
@@ -115,7 +126,7 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _lifespan(settings, state, first), _up_to_date(keys):
+        async with _lifespan(settings, state, first, mapped), _up_to_date(keys):
             yield
 
     app = FastAPI(
@@ -143,14 +154,14 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 
 @asynccontextmanager
 async def _lifespan(
-    settings: Settings, state: ServiceState, first: list[LoadedModel]
+    settings: Settings, state: ServiceState, first: list[LoadedModel], mapped: Path | None
 ) -> AsyncIterator[None]:
-    clock, limits, workers = LoopClock(), batch_limits(settings), worker_count(settings)
-    source = model_source(settings)
+    clock, limits, threads = LoopClock(), batch_limits(settings), inference_threads(settings)
+    source = model_source(settings, mapped)
     on_thread_start = give_way if settings.inference_gives_way else lambda: None
     batcher: Batcher[EncodedPair] = Batcher(
         limits,
-        workers=workers,
+        workers=threads,
         max_queue_s=settings.max_queue_ms / 1000,
         clock=clock,
         on_batch=state.metrics.batches.done,
@@ -158,7 +169,7 @@ async def _lifespan(
     )
     service_facts = {
         "provider": settings.provider,
-        "workers": workers,
+        "inference_threads": threads,
         "max_batch_pairs": limits.max_pairs,
         "max_batch_tokens": limits.max_padded_tokens,
     }
@@ -191,7 +202,7 @@ async def _lifespan(
         state.metrics.model.watch_caches(model.scores.store, model.tokens.store)
         state.metrics.model.watch_score_drift(model.bundle.manifest.score_histogram, clock.now_s)
 
-    state.metrics.batches.workers_are(workers)
+    state.metrics.batches.workers_are(threads)
     state.metrics.batches.watch_queue(
         lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
     )
@@ -227,7 +238,7 @@ async def _lifespan(
     state.drain = drain
     serving = life.history.serving
     logger.info(
-        "ready", extra={"model": serving.name, "version": serving.version, "workers": workers}
+        "ready", extra={"model": serving.name, "version": serving.version, "threads": threads}
     )
     watching = asyncio.create_task(signalled.run())
     loop_lag.start()

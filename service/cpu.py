@@ -43,16 +43,20 @@ def give_way() -> None:
 
 
 def usable_cores() -> int:
-    """Cores given by the affinity mask and the cgroup's quota (v2, else v1)."""
+    """Cores given by the affinity mask and the cgroup's quota."""
     if hasattr(os, "sched_getaffinity"):
         affinity_cores = len(os.sched_getaffinity(0))
     else:
         affinity_cores = os.cpu_count() or 1
+    return core_count(affinity_cores, quota_in_cores())
+
+
+def quota_in_cores() -> float | None:
+    """What the cgroup's quota (v2, else v1) allows; None for no limit."""
     v2 = _read(CGROUP_V2_FILE).split()
     if len(v2) == 2:
-        return core_count(affinity_cores, quota_cores(v2[0], v2[1]))
-    v1 = quota_cores(_read(CGROUP_V1_QUOTA_FILE), _read(CGROUP_V1_PERIOD_FILE))
-    return core_count(affinity_cores, v1)
+        return quota_cores(v2[0], v2[1])
+    return quota_cores(_read(CGROUP_V1_QUOTA_FILE), _read(CGROUP_V1_PERIOD_FILE))
 
 
 def _read(file: Path) -> str:

@@ -52,6 +52,18 @@ class ReloadResult(enum.StrEnum):
     REFUSED = "refused"
 
 
+class RestartReason(enum.StrEnum):
+    """What ended a worker process in whose place another was started.
+
+    `DIED`: it ended by itself or by a signal. `HUNG`: its event loop gave no sign. `RELOAD`: it
+    could not load what the others serve.
+    """
+
+    DIED = "died"
+    HUNG = "hung"
+    RELOAD = "reload"
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreQuery:
     """One request in the product's own terms, already validated.

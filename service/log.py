@@ -15,6 +15,11 @@ _PLAIN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 class JsonFormatter(logging.Formatter):
     """A record as JSON: time, level, logger, message, whatever `extra` gave, and the traceback."""
 
+    def __init__(self, **always: object) -> None:
+        """Fields that stand in every line."""
+        super().__init__()
+        self._always = always
+
     def format(self, record: logging.LogRecord) -> str:
         """One line without a line break."""
         fields: dict[str, object] = {
@@ -22,6 +27,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **self._always,
         }
         extra = {key: value for key, value in vars(record).items() if key not in _PLAIN_FIELDS}
         fields.update(extra)
@@ -30,10 +36,15 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False, default=str)
 
 
-def configure_logging(level: str) -> None:
-    """Send every logger's records, uvicorn's too, through one JSON handler."""
+def configure_logging(level: str, **always: object) -> None:
+    """Send every logger's records, uvicorn's too, through one JSON handler.
+
+    Args:
+        level: Least severe lines to write.
+        always: Fields that stand in every line.
+    """
     handler = BackgroundHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(JsonFormatter(**always))
     logging.captureWarnings(True)  # Python's own warnings too
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -52,7 +52,7 @@ class ServedModel(Manifest):
                     "tool_versions": {"onnxruntime": "1.32.0"},
                     "files_sha256": {"model.onnx": "e62ea7a6d3cd…"},
                     "provider": "cpu",
-                    "workers": 2,
+                    "inference_threads": 2,
                     "max_batch_pairs": 8,
                     "max_batch_tokens": 4096,
                 }
@@ -65,6 +65,6 @@ class ServedModel(Manifest):
         Literal[2], WithJsonSchema({"type": "integer", "minimum": 2, "maximum": 2})
     ] = Field(description="Of the bundle's manifest.")
     provider: Literal["cpu", "cuda"] = Field(description="ONNX Runtime execution provider.")
-    workers: int = Field(ge=1, description="Batches that run at once.")
+    inference_threads: int = Field(ge=1, description="Batches that run at once.")
     max_batch_pairs: int = Field(ge=1, description="Most pairs in a batch.")
     max_batch_tokens: int = Field(ge=1, description="Most padded tokens in a batch.")

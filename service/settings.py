@@ -81,9 +81,16 @@ class Settings(BaseSettings):
     provider: Literal["cpu", "cuda"] = "cpu"
     """ONNX Runtime execution provider. The start fails where it is not available."""
 
-    workers: int = Field(default=0, ge=0)
-    """Batches that run at once, one thread each. 0: as many as cores (affinity and cgroup quota)
-    on the CPU, 2 on a GPU. More than cores buys nothing and costs latency."""
+    workers: PositiveInt = 1
+    """Processes that serve on the one port, each on cores of its own. One is right until its event
+    loop is the limit; each more costs a model's memory and has its own cache and queue."""
+
+    worker_timeout_s: FinitePositive = 10
+    """Of several workers, one whose event loop gives no sign for so long is killed and replaced."""
+
+    inference_threads: int = Field(default=0, ge=0)
+    """Batches that run at once in a process, one thread each. 0: as many as its cores (affinity and
+    cgroup quota) on the CPU, 2 on a GPU. More than cores buys nothing and costs latency."""
 
     max_batch_pairs: int = Field(default=0, ge=0)
     """Most pairs in a batch. 0: 8 on the CPU, where more only delays others; 64 on a GPU."""

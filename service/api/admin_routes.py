@@ -19,7 +19,9 @@ async def reload(request: Request) -> Response:
 
     200 with `result` `changed`, or `unchanged` where the folder holds the model that serves. 422
     where its content cannot be served, with the reason: the model of before serves on. 409 where
-    another reload is under way. A body is not read: which folder it is, the configuration says.
+    another reload is under way. With several workers it reloads all of them, one after the other,
+    and `workers` says how that ended for each. A body is not read: which folder it is, the
+    configuration says.
     """
     reloads = state_of(request).ready_reloads()
     report = await reloads.reload()

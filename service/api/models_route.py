@@ -151,11 +151,14 @@ def tenure_out(tenure: Tenure) -> dict[str, Any]:
 
 def report_out(report: ReloadReport) -> dict[str, Any]:
     """The end of a reload as JSON, without the reason of a failure."""
-    return {
+    out: dict[str, Any] = {
         "result": report.result,
         "at": _instant(report.at_s),
         "took_ms": round(report.took_s * 1000, 1),
     }
+    if report.workers:
+        out["workers"] = list(report.workers)
+    return out
 
 
 def _instant(unix_s: float) -> str:

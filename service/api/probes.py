@@ -80,8 +80,12 @@ async def readyz(request: Request) -> dict[str, str]:
     },
 )
 async def metrics(request: Request) -> Response:
-    """Counters, gauges and histograms; all series exist from the start."""
-    content = generate_latest(state_of(request).metrics.registry)
+    """Counters, gauges and histograms of all workers; all series exist from the start."""
+    state = state_of(request)
+    if state.all_series is not None:
+        content = await state.all_series()
+    else:
+        content = generate_latest(state.metrics.registry)
     return Response(content, media_type=CONTENT_TYPE_LATEST)
 
 

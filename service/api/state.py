@@ -76,6 +76,7 @@ class ServiceState:
         drain: Ends the service in order: take no more, finish, give up when time is over.
         running_batches: How many run now.
         draining: A stop signal has come.
+        all_series: Gives the exposition of all workers; None where this process is alone.
         request_listeners: Called with the record of each request that has ended.
     """
 
@@ -88,6 +89,7 @@ class ServiceState:
     drain: Callable[[], Awaitable[None]] = _nothing_to_drain
     running_batches: Callable[[], int] = int
     draining: bool = False
+    all_series: Callable[[], Awaitable[bytes]] | None = None
     request_listeners: tuple[Callable[[RequestRecord], None], ...] = ()
 
     def why_not_ready(self) -> str | None:

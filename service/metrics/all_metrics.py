@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, disable_created_metrics
+from prometheus_client import CollectorRegistry
 
 from service.metrics.batch_metrics import BatchMetrics
 from service.metrics.connection_metrics import ConnectionMetrics
 from service.metrics.model_metrics import ModelMetrics
 from service.metrics.process_metrics import ProcessMetrics
 from service.metrics.request_metrics import RequestMetrics
-
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series each, for no question
+from service.metrics.worker_metrics import WorkerMetrics
 
 
 class Metrics:
@@ -25,6 +24,7 @@ class Metrics:
         connections: Who is there, and who was turned away.
         model: Which one serves, and what it has seen.
         process: Of the process that all of it runs in.
+        workers: Of that process as one of several.
     """
 
     def __init__(
@@ -43,3 +43,4 @@ class Metrics:
         self.connections = ConnectionMetrics(registry)
         self.model = ModelMetrics(registry, self.requests.scores.counts)
         self.process = ProcessMetrics(registry)
+        self.workers = WorkerMetrics(registry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from service.domain import ReloadResult
 
@@ -35,12 +36,14 @@ class ReloadReport:
         at_s: Unix time of its end.
         took_s: Seconds from asking to the end, the old model's last pairs included.
         why: Of a failure; may name folders, so it is for operators.
+        workers: How it ended for each of several workers, as JSON; empty where there is one.
     """
 
     result: ReloadResult
     at_s: float
     took_s: float
     why: str | None = None
+    workers: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,12 +54,14 @@ class ModelSource:
         provider: Execution provider.
         limits: Ceilings of a batch.
         cache_bytes: Memory for scores and tokens.
+        mapped: Folder through which several processes share the weights, as `open_bundle` takes it.
     """
 
     path: Path
     provider: str
     limits: BatchLimits
     cache_bytes: int
+    mapped: Path | None = None
 
     def load(self, before: LoadedModel | None = None) -> LoadedModel | None:
         """Open what the folder holds now: verified, warmed up, tested, its costs learned.
@@ -79,7 +81,7 @@ class ModelSource:
             version = verified_manifest(path).model.version
             if version == before.bundle.manifest.model.version:
                 return None
-        bundle = open_bundle(path, self.provider, before.bundle if before else None)
+        bundle = open_bundle(path, self.provider, before.bundle if before else None, self.mapped)
         self._check_lengths(bundle)
         worst = self_test(bundle)
         if verified_manifest(path) != bundle.manifest:  # nor may a folder that was renamed

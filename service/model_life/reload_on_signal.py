@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 from service.errors import ServiceError
-from service.model_life.history import ReloadReport
 
 
 class ReloadOnSignal:
@@ -17,7 +16,7 @@ class ReloadOnSignal:
     was changed.
     """
 
-    def __init__(self, reload_in_turn: Callable[[], Awaitable[ReloadReport]]) -> None:
+    def __init__(self, reload_in_turn: Callable[[], Awaitable[object]]) -> None:
         self._reload_in_turn = reload_in_turn
         self._asked = asyncio.Event()
 

@@ -25,6 +25,7 @@ from service.scoring.calibration import Scores, to_scores
 from service.scoring.encoding import EncodedPair, PairEncoder, TextIds
 from service.scoring.head import Margins, margin
 from service.scoring.manifest import SCHEMA_VERSION, Manifest
+from service.scoring.mapped_graph import mapped_graph
 from service.scoring.onnx_model import OnnxModel
 from service.scoring.target import require_target
 from service.scoring.token_view import see_pair
@@ -131,7 +132,9 @@ def verified_manifest(path: Path) -> Manifest:
     return manifest
 
 
-def open_bundle(path: Path, provider: str = "cpu", like: Bundle | None = None) -> Bundle:
+def open_bundle(
+    path: Path, provider: str = "cpu", like: Bundle | None = None, mapped: Path | None = None
+) -> Bundle:
     """Check and open a bundle.
 
     Args:
@@ -139,6 +142,8 @@ def open_bundle(path: Path, provider: str = "cpu", like: Bundle | None = None) -
         provider: Execution provider.
         like: An open bundle. Its encoder is taken where this one's would be the same: opening a
             tokenizer holds the interpreter up, and one and its words take some 20 MB.
+        mapped: A folder through which processes on the CPU share the weights; None for a process
+            that is alone.
 
     Raises:
         BundleMissing: No bundle there.
@@ -158,8 +163,11 @@ def open_bundle(path: Path, provider: str = "cpu", like: Bundle | None = None) -
         template = AdTemplate(inputs.ad_text.fields, inputs.ad_text.separator)
     except ValueError as error:
         raise BundleIncompatible(f"bundle at {path}: {error}") from error
+    graph = path / MODEL_FILE
+    if mapped is not None and provider == "cpu":
+        graph = mapped_graph(graph, manifest.files_sha256[MODEL_FILE], mapped)
     model = OnnxModel(
-        path / MODEL_FILE,
+        graph,
         provider=provider,
         n_logits=manifest.head.n_logits,
         pad_id=inputs.pad_id,

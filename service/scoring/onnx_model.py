@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -52,25 +53,7 @@ class OnnxModel:
             raise ProviderUnavailable(asked, ort.get_available_providers())
         if provider == "cuda":
             ort.preload_dlls()  # those of pip's nvidia packages, which are on no loader's path
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors; warnings about fusions concern the exporter
-        # A memory plan for each shape of a batch pays where shapes repeat. Here it took 4 % more
-        # time, and resident memory grew for as long as new shapes came.
-        options.enable_mem_pattern = False
-        if provider == "cpu":
-            # Idle threads of the pool must not burn a core that another run could use.
-            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        try:
-            session = ort.InferenceSession(
-                str(path),
-                options,
-                providers=[asked],
-                disabled_optimizers=SLOW_FUSIONS if provider == "cpu" else None,
-            )
-        except Exception as error:  # onnxruntime's own types derive from Exception directly
-            raise BundleIncompatible(f"{path.name} cannot be opened: {error}") from error
+        session = _session(path, provider, _options(provider))
         if asked not in session.get_providers():
             raise ProviderUnavailable(asked, session.get_providers())
         self.input_names = tuple(node.name for node in session.get_inputs())
@@ -120,3 +103,53 @@ class OnnxModel:
             if TYPE_IDS in feed:
                 feed[TYPE_IDS][row, :length] = pair.type_ids
         return feed
+
+
+def write_mapped(path: Path, out: Path) -> None:
+    """Write a graph for the CPU as ONNX Runtime has it in memory, its weights in a file beside it.
+
+    ONNX Runtime maps that file, the weights as its kernels pack them included: all processes that
+    open the graph have one copy of them.
+
+    Args:
+        path: The graph.
+        out: Where it goes; the weights' file gets the same name and `.weights`.
+
+    Raises:
+        BundleIncompatible: ONNX Runtime cannot open the graph, or not write it there.
+    """
+    options = _options("cpu")
+    options.optimized_model_filepath = str(out)
+    for name, value in (
+        ("session.optimized_model_external_initializers_file_name", f"{out.name}.weights"),
+        ("session.optimized_model_external_initializers_min_size_in_bytes", "1024"),
+        ("session.save_external_prepacked_constant_initializers", "1"),
+    ):
+        options.add_session_config_entry(name, value)
+    _session(path, "cpu", options)
+
+
+def _options(provider: str) -> Any:  # noqa: ANN401  # onnxruntime is not typed
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors; warnings about fusions concern the exporter
+    # A memory plan for each shape of a batch pays where shapes repeat. Here it took 4 % more
+    # time, and resident memory grew for as long as new shapes came.
+    options.enable_mem_pattern = False
+    if provider == "cpu":
+        # Idle threads of the pool must not burn a core that another run could use.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def _session(path: Path, provider: str, options: Any) -> Any:  # noqa: ANN401  # likewise
+    try:
+        return ort.InferenceSession(
+            str(path),
+            options,
+            providers=[PROVIDERS[provider]],
+            disabled_optimizers=SLOW_FUSIONS if provider == "cpu" else None,
+        )
+    except Exception as error:  # onnxruntime's own types derive from Exception directly
+        raise BundleIncompatible(f"{path.name} cannot be opened: {error}") from error

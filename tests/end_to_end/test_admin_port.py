@@ -47,7 +47,7 @@ def test_metrics_are_on_the_admin_port_alone_and_probes_on_both(tiny_bundle_int8
 
 def test_it_stays_while_the_service_drains_and_goes_with_it(tiny_bundle_int8: Path) -> None:
     with (
-        running(tiny_bundle_int8, "--admin-port", "0", "--workers", "1") as stopping,
+        running(tiny_bundle_int8, "--admin-port", "0", "--inference-threads", "1") as stopping,
         ThreadPoolExecutor(1) as executor,
         httpx.Client(base_url=admin_url(stopping)) as admin,
     ):

@@ -148,7 +148,7 @@ def test_a_wrong_path_is_told_apart_and_costs_no_auction(service: RunningService
 
 
 def test_a_partial_answer_is_filled_by_the_fallback(tiny_bundle_int8: Path) -> None:
-    arguments = ("--workers", "1", "--max-batch-pairs", "1", "--cache-bytes", "0")
+    arguments = ("--inference-threads", "1", "--max-batch-pairs", "1", "--cache-bytes", "0")
     with (
         running(tiny_bundle_int8, *arguments) as slow,
         AdrelClient(slow.url, timeout_ms=AMPLE_MS) as client,
@@ -172,7 +172,7 @@ def test_an_overloaded_service_says_when_to_come_back(tiny_bundle_int8: Path) ->
         except Overloaded as error:
             return error
 
-    with running(tiny_bundle_int8, "--max-queue-ms", "5", "--workers", "1") as small:
+    with running(tiny_bundle_int8, "--max-queue-ms", "5", "--inference-threads", "1") as small:
         with (
             AdrelClient(small.url, timeout_ms=AMPLE_MS, retry=ONCE) as client,
             ThreadPoolExecutor(16) as executor,

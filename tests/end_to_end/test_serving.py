@@ -151,7 +151,7 @@ def test_a_timeout_header_over_the_limit_is_refused_with_the_limit(
 
 def test_a_request_that_would_be_late_is_refused_at_once(tiny_bundle_int8: Path) -> None:
     with (
-        running(tiny_bundle_int8, "--workers", "1", "--max-batch-pairs", "1") as busy,
+        running(tiny_bundle_int8, "--inference-threads", "1", "--max-batch-pairs", "1") as busy,
         ThreadPoolExecutor(1) as executor,
     ):
         bulk = executor.submit(busy.score, {"query": "red", "ads": long_ads(512)})
@@ -281,7 +281,7 @@ def test_a_caller_that_hangs_up_amid_its_body_is_counted_and_is_no_fault_of_ours
 
 
 def test_a_caller_that_hangs_up_stops_costing(tiny_bundle_int8: Path) -> None:
-    with running(tiny_bundle_int8, "--workers", "1") as started:
+    with running(tiny_bundle_int8, "--inference-threads", "1") as started:
         url = httpx.URL(started.url)
         connections = [socket.create_connection((url.host, url.port or 0)) for _ in range(8)]
         for number, connection in enumerate(connections):
@@ -363,7 +363,7 @@ def test_every_path_answers_all_methods_and_says_which_it_takes(service: Running
 
 
 def test_a_full_queue_answers_429_with_a_time_to_come_back(tiny_bundle_int8: Path) -> None:
-    with running(tiny_bundle_int8, "--max-queue-ms", "5", "--workers", "1") as small:
+    with running(tiny_bundle_int8, "--max-queue-ms", "5", "--inference-threads", "1") as small:
         bodies = [{"query": f"red {i}", "ads": long_ads(8)} for i in range(200)]
         with ThreadPoolExecutor(16) as executor:
             responses = list(executor.map(small.score, bodies))
@@ -375,7 +375,7 @@ def test_a_full_queue_answers_429_with_a_time_to_come_back(tiny_bundle_int8: Pat
 
 
 def test_a_stop_signal_lets_accepted_requests_finish_and_exits_zero(tiny_bundle_int8: Path) -> None:
-    with running(tiny_bundle_int8, "--workers", "1") as stopping:
+    with running(tiny_bundle_int8, "--inference-threads", "1") as stopping:
         body = {"query": "red", "ads": long_ads(400)}
         with ThreadPoolExecutor(1) as executor:
             answer = executor.submit(stopping.score, body)
@@ -389,7 +389,7 @@ def test_a_stop_signal_lets_accepted_requests_finish_and_exits_zero(tiny_bundle_
 def test_a_drain_that_runs_out_of_time_answers_every_caller_in_our_words(
     tiny_bundle_int8: Path,
 ) -> None:
-    arguments = ("--workers", "1", "--drain-timeout-s", "0.2", "--max-batch-pairs", "1",
+    arguments = ("--inference-threads", "1", "--drain-timeout-s", "0.2", "--max-batch-pairs", "1",
                  "--max-queue-ms", "60000", "--default-timeout-ms", "60000")  # fmt: skip
     with running(tiny_bundle_int8, *arguments) as stopping:
         bodies = [{"query": f"red {i}", "ads": long_ads(512)} for i in range(8)]

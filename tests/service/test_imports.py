@@ -76,6 +76,19 @@ MAY_IMPORT = {
         "service.api",
     },
     "service/settings.py": {"service.startup_errors"},
+    "service/listening.py": {"service.startup_errors"},
+    "service/workers/core_sets.py": {"service.cpu", "service.startup_errors"},
+    "service/workers/link.py": set(),
+    "service/workers/merge_metrics.py": {"service.workers.series"},
+    "service/workers/metrics_hub.py": {
+        "service.workers.link",
+        "service.workers.merge_metrics",
+        "service.workers.series",
+    },
+    "service/workers/restart_policy.py": set(),
+    "service/workers/series.py": set(),
+    "service/workers/shared_folder.py": {"service.startup_errors"},
+    "service/workers/turns.py": set(),
     "service/domain.py": set(),
     "service/errors.py": set(),
     "service/startup_errors.py": set(),
@@ -125,8 +138,20 @@ def test_only_one_module_knows_onnxruntime() -> None:
 
 def test_importing_the_service_pulls_in_no_training_stack() -> None:
     code = (
-        "import sys, service.app, service.__main__\n"
+        "import sys, service.app, service.__main__, service.serve\n"
         "banned = ('torch', 'transformers', 'optimum', 'sentence_transformers', 'peft', 'onnx')\n"
+        "print([name for name in banned if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_a_supervisor_holds_none_of_the_libraries_that_score_or_serve() -> None:
+    code = (
+        "import sys, service.__main__, service.workers.supervisor\n"
+        "banned = ('fastapi', 'numpy', 'onnxruntime', 'tokenizers', 'uvicorn', 'uvloop')\n"
         "print([name for name in banned if name in sys.modules])"
     )
     result = subprocess.run(
@@ -163,7 +188,7 @@ def without_our_settings() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("entry", "moments"),
     [
-        ("service.__main__", ["onnxruntime", "end"]),
+        ("service.serve", ["onnxruntime", "end"]),
         ("service.scoring.onnx_model", ["onnxruntime", "end"]),
         ("service.scoring.encoding", ["end"]),
         ("model_export", ["end"]),

@@ -27,6 +27,10 @@ def test_a_record_is_one_line_of_json_with_its_extra_fields() -> None:
     }
 
 
+def test_fields_that_stand_in_every_line_stand_in_this_one() -> None:
+    assert json.loads(JsonFormatter(worker=2).format(record("ready")))["worker"] == 2
+
+
 def test_an_exception_comes_with_its_traceback() -> None:
     made = record("failed")
     try:

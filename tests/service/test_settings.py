@@ -53,7 +53,8 @@ def test_variables_of_other_programs_are_none_of_our_business() -> None:
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("--port", "70000"), ("--workers", "-1"), ("--max-padding-ratio", "1.0"),
+    [("--port", "70000"), ("--workers", "0"),
+     ("--inference-threads", "-1"), ("--max-padding-ratio", "1.0"),
      ("--provider", "tpu"), ("--max-batch-pairs", "many"), ("--default-timeout-ms", "0"),
      ("--drain-timeout-s", "inf")],
 )  # fmt: skip

@@ -1,0 +1,92 @@
+"""The supervisor's folder, which its workers read: which bundle serves now, and its weights."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from service.startup_errors import StartupError
+
+BUNDLE = "bundle"
+GRAPHS = "graphs"
+
+
+class NoFolder(StartupError):
+    """There is no place for what workers share."""
+
+
+def make_folder() -> Path:
+    """A new folder that only this user can read.
+
+    Raises:
+        NoFolder: Nothing can be written where temporary files belong.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="adrel-"))
+        (folder / GRAPHS).mkdir()
+    except OSError as error:
+        raise NoFolder(
+            f"workers: several share a temporary folder, and there is none: {error}; set TMPDIR"
+        ) from error
+    return folder
+
+
+def remove_folder(folder: Path) -> None:
+    """Without a trace; harmless when another has done so."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class PinnedBundle:
+    """The bundle that all workers load, whatever happens to the operator's folder meanwhile.
+
+    A worker that starts in another's place must not be the first to serve what was put there since.
+    """
+
+    def __init__(self, folder: Path, bundle: Path) -> None:
+        """Pin what the operator's folder is now.
+
+        Args:
+            folder: The supervisor's.
+            bundle: The operator's: a folder, or a link to one.
+        """
+        self._link = folder / BUNDLE
+        self._bundle = bundle
+        self._pinned = bundle.resolve()
+        self._point_to(self._pinned)
+
+    def advance(self) -> Path:
+        """Pin what the operator's folder is now.
+
+        Returns:
+            What was pinned before, for `go_back`.
+        """
+        before = self._pinned
+        self._point_to(self._bundle.resolve())
+        return before
+
+    def go_back(self, before: Path) -> None:
+        """Pin that again."""
+        self._point_to(before)
+
+    def refresh(self) -> None:
+        """Where the pinned folder is gone, the operator's is better than none."""
+        if not self._pinned.exists():
+            self._point_to(self._bundle.resolve())
+
+    def tidy(self) -> None:
+        """Forget the weights of other bundles; who has some open keeps them."""
+        with contextlib.suppress(OSError, ValueError, KeyError):  # they go with the folder
+            manifest = json.loads((self._link / "manifest.json").read_bytes())
+            for graph in (self._link.parent / GRAPHS).iterdir():
+                if graph.name != manifest["files_sha256"]["model.onnx"]:
+                    shutil.rmtree(graph)
+
+    def _point_to(self, target: Path) -> None:
+        fresh = self._link.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(target)
+        fresh.replace(self._link)
+        self._pinned = target

@@ -1,0 +1,76 @@
+"""The HTTP server of a worker: it shares its socket, and ends when the supervisor does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import cast
+
+from service.listening import url_of
+from service.serve import Assembled
+from service.server import Server
+from service.workers.membership import Membership
+from service.workers.turns import TurnTakingListener
+
+logger = logging.getLogger(__name__)
+
+
+class WorkerServer(Server):
+    """Joins the others before its application starts, and leaves them when it has stopped."""
+
+    def __init__(
+        self,
+        assembled: Assembled,
+        membership: Membership,
+        listener: socket.socket,
+        others_first: Callable[[int], bool],
+    ) -> None:
+        """Serve nothing yet.
+
+        Args:
+            assembled: What it serves.
+            membership: Among the workers.
+            listener: That all of them accept from.
+            others_first: As `TurnTakingListener` asks it.
+        """
+        state = assembled.state
+        super().__init__(
+            assembled.config,
+            lambda: state.drain(),  # noqa: PLW0108  # the application sets it when it has started
+            lambda: None,  # a hang-up is the supervisor's
+            assembled.admin,
+        )
+        self._membership = membership
+        self._shared = listener
+        self._others_first = others_first
+        self._listener: TurnTakingListener | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, then accept in turns."""
+        await self._membership.join(self._end)
+        await super().startup(sockets)
+        self._listener = TurnTakingListener(self._shared, self._others_first, self._protocol)
+        self._listener.start()
+        logger.info("listening", extra={"url": url_of(self._shared)})
+        self._membership.listens()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Leave new connections to others, then stop as a single process does."""
+        if self._listener is not None:
+            await self._listener.close()
+        await super().shutdown(sockets)
+        await self._membership.leave()
+
+    def _end(self) -> None:
+        self.should_exit = True
+
+    def _protocol(self) -> asyncio.Protocol:
+        """As uvicorn makes it for the sockets that it listens on itself."""
+        make = cast("Callable[..., asyncio.Protocol]", self.config.http_protocol_class)
+        return make(
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from service.startup_errors import StartupError
+from service.workers.shared_folder import (
+    BUNDLE,
+    GRAPHS,
+    PinnedBundle,
+    make_folder,
+    remove_folder,
+)
+from tests.bundle_variants import link
+
+
+@pytest.fixture
+def folder() -> Path:
+    return make_folder()
+
+
+def bundle(at: Path, graph: str = "1") -> Path:
+    at.mkdir()
+    (at / "manifest.json").write_text(json.dumps({"files_sha256": {"model.onnx": graph}}))
+    return at
+
+
+def test_only_its_user_can_look_into_it(folder: Path) -> None:
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    remove_folder(folder)
+    remove_folder(folder)
+    assert not folder.exists()
+
+
+def test_without_a_place_for_it_the_start_fails_and_says_what_to_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(**_: object) -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    with pytest.raises(StartupError, match=r"workers: .* set TMPDIR"):
+        make_folder()
+
+
+def test_what_is_pinned_stays_until_it_is_asked_to_follow(tmp_path: Path, folder: Path) -> None:
+    old, new = bundle(tmp_path / "old"), bundle(tmp_path / "new")
+    link(old, tmp_path / "live")
+    pinned = PinnedBundle(folder, tmp_path / "live")
+    link(new, tmp_path / "live")
+    pinned.refresh()
+    assert (folder / BUNDLE).resolve() == old
+    before = pinned.advance()
+    assert (folder / BUNDLE).resolve() == new
+    pinned.go_back(before)
+    assert (folder / BUNDLE).resolve() == old
+    remove_folder(folder)
+
+
+def test_where_the_pinned_one_is_gone_the_operators_is_better_than_none(
+    tmp_path: Path, folder: Path
+) -> None:
+    old, new = bundle(tmp_path / "old"), bundle(tmp_path / "new")
+    link(old, tmp_path / "live")
+    pinned = PinnedBundle(folder, tmp_path / "live")
+    link(new, tmp_path / "live")
+    shutil.rmtree(old)
+    pinned.refresh()
+    assert (folder / BUNDLE).resolve() == new
+    remove_folder(folder)
+
+
+def test_weights_of_other_bundles_are_forgotten(tmp_path: Path, folder: Path) -> None:
+    for graph in ("1", "2"):
+        (folder / GRAPHS / graph).mkdir()
+    PinnedBundle(folder, bundle(tmp_path / "two", graph="2")).tidy()
+    assert [graph.name for graph in (folder / GRAPHS).iterdir()] == ["2"]
+    remove_folder(folder)
