@@ -1,4 +1,7 @@
-"""Command line: settings, model, server. `python -m service --help` lists every setting."""
+"""Command line: settings, model, server. `python -m service --help` lists every setting.
+
+`python -m service score-file` scores a file instead; see `service.bulk.command`.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ try:
     from service.api.keys import load_keys
     from service.api.state import ServiceState
     from service.app import create_app, load_model
+    from service.bulk import command as score_file_command
     from service.connections import ConnectionLimits, guarded
     from service.errors import StartupError
     from service.log import configure_logging
@@ -46,11 +50,15 @@ ADMIN_CONNECTIONS = 64
 
 
 def main() -> int:
-    """Serve until a stop signal.
+    """Serve until a stop signal, or score a file.
 
     Returns:
-        Exit code: 0 after a stop, 1 when the start failed. (2 for options that do not exist.)
+        Exit code: 0 after a stop, 1 when the start failed. (2 for options that do not exist.) Those
+        of `score-file` stand there.
     """
+    if sys.argv[1:2] == [score_file_command.NAME]:
+        limit_bytes = Settings.model_fields["max_body_bytes"].default
+        return score_file_command.main(sys.argv[2:], limit_bytes)
     # uvicorn drains on these signals and then raises them again; this is that second time, and
     # the first one where the service is still loading.
     for number in (signal.SIGTERM, signal.SIGINT):
