@@ -14,8 +14,6 @@ A row that is wrong is none of these: it is set aside, and the run goes on.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 
 class BulkError(Exception):
     """The run ended before its output was there. Parts that are complete stay, for a resume."""
@@ -35,15 +33,9 @@ class ExtraMissing(BulkError):
 class InputUnusable(BulkError):
     """The input cannot be read, or has not the columns that pairs need."""
 
-    def __init__(self, path: Path, why: object) -> None:
-        super().__init__(f"{path}: {why}")
-
 
 class InputChanged(BulkError):
     """The input was written to while it was being scored."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} was changed while it was scored; what is done cannot be trusted")
 
 
 class OutputExists(BulkError):
@@ -56,6 +48,3 @@ class CannotResume(BulkError):
 
 class RunInProgress(BulkError):
     """Another process holds the lock of the folder of parts."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(f"another run is writing {folder}")

@@ -50,7 +50,7 @@ class ParquetTable:
         try:
             self._file = self._arrow.parquet.ParquetFile(path)
         except (OSError, self._arrow.ArrowException) as error:
-            raise InputUnusable(path, f"cannot be read as Parquet: {error}") from error
+            raise InputUnusable(f"{path}: cannot be read as Parquet: {error}") from error
         self.schema = self._file.schema_arrow.remove_metadata()
         self._check_columns()
         metadata = self._file.metadata
@@ -116,12 +116,12 @@ class ParquetTable:
         try:
             require_pair_columns(self.schema.names)
         except ValueError as error:
-            raise InputUnusable(self.path, error) from error
+            raise InputUnusable(f"{self.path}: {error}") from error
         for name in TEXT_COLUMNS:
             if name in self.schema.names:
                 kind = self.schema.field(name).type
                 if not _is_text(self._arrow.types, kind):
-                    raise InputUnusable(self.path, f"the column {name!r} must be text, is {kind}")
+                    raise InputUnusable(f"{self.path}: the column {name!r} must be text, is {kind}")
 
 
 def _then(first: Any, others: Iterator[Any]) -> Iterator[Any]:  # noqa: ANN401  # record batches

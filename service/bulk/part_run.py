@@ -108,7 +108,9 @@ class PartRun:
         """
         block = self._table.read(spec)
         if stamp_of(self._plan.path) != self._plan.survey.stamp or len(block.rows) != spec.n_rows:
-            raise InputChanged(self._plan.path)
+            raise InputChanged(
+                f"{self._plan.path} was changed while it was scored; what is done cannot be trusted"
+            )
         return RunningPart(spec, block, self._scorer.start(block.rows))
 
     def finish(

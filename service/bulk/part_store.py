@@ -1,13 +1,13 @@
 """The folder of parts: what is done, and for which run, so that nothing is done twice.
 
-    run.json               what the parts were made of
-    part-000000.csv        scored rows, in the form of the output
-    rejects-000000.jsonl   rows that were set aside
-    done-000000.json       their numbers; written last: a part without it is made again
-    lock                   held by the one run that may write
+    part-000000.csv             scored rows, in the form of the output
+    _run/run.json               what the parts were made of
+    _run/rejects-000000.jsonl   rows that were set aside
+    _run/done-000000.json       the part's numbers; written last: without it a part is made again
+    _run/lock                   held by the one run that may write
 
 Every file appears whole, under a name that tells its content, so it does not matter who writes it,
-or how often.
+or how often. What reads a folder as one table skips names that begin with an underscore.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ LAYOUT = 1
 """Of the parts; another number makes a resume across releases refuse instead of mix."""
 
 RUN_FILE = "run.json"
+LOCK_FILE = "lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class PartStore:
             suffix: Of the files with scored rows: `.csv`.
         """
         self.folder = folder
+        self._run = folder / "_run"
         self._suffix = suffix
         self._held = ExitStack()
 
@@ -118,21 +120,22 @@ class PartStore:
             CannotResume: They are another run's.
             RunInProgress: Another process holds the folder.
         """
-        self.folder.mkdir(exist_ok=True)
-        lock = self._held.enter_context((self.folder / "lock").open("wb"))
+        for folder in (self.folder, self._run):
+            folder.mkdir(exist_ok=True)
+        lock = self._held.enter_context((self._run / LOCK_FILE).open("wb"))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunInProgress(self.folder) from None
+            raise RunInProgress(f"another run is writing {self.folder}") from None
         self._claim(identity, resume=resume)
-        for unfinished in self.folder.glob(f"{UNFINISHED}*"):
-            unfinished.unlink()
+        for unfinished in self.folder.rglob(f"{UNFINISHED}*"):
+            unfinished.unlink(missing_ok=True)
 
     def records(self) -> dict[int, PartRecord]:
         """Of all parts that are done, by number."""
         return {
             int(path.stem.removeprefix("done-")): PartRecord(**json.loads(path.read_bytes()))
-            for path in sorted(self.folder.glob("done-*.json"))
+            for path in sorted(self._run.glob("done-*.json"))
         }
 
     def write(self, part: FinishedPart) -> None:
@@ -140,7 +143,7 @@ class PartStore:
         write_atomically(self.data_file(part.number), part.data)
         write_atomically(self.rejects_file(part.number), part.rejects)
         record = json.dumps(asdict(part.record)).encode()
-        write_atomically(self.folder / f"done-{part.number:06}.json", record)
+        write_atomically(self._run / f"done-{part.number:06}.json", record)
 
     def data_file(self, number: int) -> Path:
         """The scored rows of a part."""
@@ -148,23 +151,20 @@ class PartStore:
 
     def rejects_file(self, number: int) -> Path:
         """Its rows that were set aside."""
-        return self.folder / f"rejects-{number:06}.jsonl"
+        return self._run / f"rejects-{number:06}.jsonl"
 
     def remove(self) -> None:
         """Delete the folder, and nothing in it that is not ours."""
-        for pattern in (
-            f"part-*{self._suffix}",
-            "rejects-*.jsonl",
-            "done-*.json",
-            RUN_FILE,
-            "lock",
-        ):
-            for path in self.folder.glob(pattern):
-                path.unlink()
+        ours = [*self.folder.glob(f"part-*{self._suffix}"), self._run / RUN_FILE]
+        for pattern in ("rejects-*.jsonl", "done-*.json", LOCK_FILE):
+            ours += self._run.glob(pattern)
+        for path in ours:
+            path.unlink()
+        self._run.rmdir()
         self.folder.rmdir()
 
     def _claim(self, identity: RunIdentity, *, resume: bool) -> None:
-        file = self.folder / RUN_FILE
+        file = self._run / RUN_FILE
         if not file.exists():
             write_atomically(file, json.dumps(asdict(identity), indent=2).encode())
             return

@@ -92,7 +92,9 @@ class TextTable:
                         starts.append((line, row))
                     n_rows = row.number
         except OSError as error:
-            raise InputUnusable(self.path, f"cannot be read: {error.strerror or error}") from error
+            raise InputUnusable(
+                f"{self.path}: cannot be read: {error.strerror or error}"
+            ) from error
         ends = [row.number for _, row in starts[1:]] + [n_rows + 1]
         parts = [
             PartSpec(number, row.number, end - row.number, line.start, line.number)
@@ -115,7 +117,7 @@ class TextTable:
         try:
             self._format.start(lines)
         except ValueError as error:
-            raise InputUnusable(self.path, error) from error
+            raise InputUnusable(f"{self.path}: {error}") from error
         self._has_started = True
 
     def _rows(self, lines: Lines, first_number: int) -> Iterator[tuple[Line, InputRow]]:

@@ -87,7 +87,7 @@ def test_a_run_that_was_stopped_is_resumed_and_gives_the_same_bytes(
         [sys.executable, "-c", IN_SMALL_PARTS, *arguments],
         cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
-        parts = tmp_path / "scores.csv.parts"
+        parts = tmp_path / "scores.csv.parts" / "_run"
         stop_s = time.monotonic() + WAIT_S
         while len(list(parts.glob("done-*"))) < 3:
             assert process.poll() is None

@@ -28,7 +28,7 @@ def test_a_part_without_its_record_is_not_done(tmp_path: Path) -> None:
     with PartStore(tmp_path / "parts", ".csv") as store:
         store.hold(IDENTITY, resume=False)
         store.write(PART)
-        (store.folder / "done-000003.json").unlink()
+        (store.folder / "_run" / "done-000003.json").unlink()
         assert store.records() == {}
 
 
@@ -67,10 +67,12 @@ def test_two_runs_cannot_write_one_folder(tmp_path: Path) -> None:
 
 def test_what_a_killed_run_was_writing_is_cleared_away(tmp_path: Path) -> None:
     with PartStore(tmp_path / "parts", ".csv") as store:
-        store.folder.mkdir()
+        (store.folder / "_run").mkdir(parents=True)
         (store.folder / ".unfinished-part-000000.csv-abc").touch()
+        (store.folder / "_run" / ".unfinished-done-000000.json-abc").touch()
         store.hold(IDENTITY, resume=True)
-    assert sorted(path.name for path in store.folder.iterdir()) == ["lock", "run.json"]
+    names = sorted(path.name for path in store.folder.rglob("*"))
+    assert names == ["_run", "lock", "run.json"]
 
 
 def test_removing_the_folder_leaves_what_is_not_ours(tmp_path: Path) -> None:
