@@ -1,4 +1,7 @@
-"""Command line: settings, then one process or several. `--help` lists every setting."""
+"""Command line: settings, then one process or several. `--help` lists every setting.
+
+`python -m service score-file` scores a file instead; see `service.bulk.command`.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from service.startup_errors import StartupError
 
 
 def main() -> int:
-    """Serve until a stop signal.
+    """Serve until a stop signal, or score a file.
 
     Returns:
         Exit code: 0 after a stop, 1 when the start failed, 3 when workers would not stay up.
-        (2 for options that do not exist.)
+        (2 for options that do not exist.) Those of `score-file` stand there.
     """
     # uvicorn drains on these signals and then raises them again; this is that second time, and
     # the first one where the service is still loading.
@@ -37,10 +40,14 @@ def main() -> int:
 
 
 def _start() -> Callable[[], int]:
-    """What to do with the settings; only what that needs is imported."""
+    """What the command line asks for; only what that needs is imported."""
     from service.log import configure_logging
-    from service.settings import load_settings
+    from service.settings import Settings, load_settings
 
+    if sys.argv[1:2] == ["score-file"]:
+        from service.bulk import command
+
+        return partial(command.main, sys.argv[2:], Settings.model_fields["max_body_bytes"].default)
     settings = load_settings(sys.argv[1:], os.environ)
     configure_logging(settings.log_level)
     if settings.workers > 1:

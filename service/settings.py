@@ -36,7 +36,10 @@ FinitePositive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Settings(BaseSettings):
-    """Serve a bundle over HTTP. Every option is also an environment variable: ADREL_PORT=8080."""
+    """Serve a bundle over HTTP. Every option is also an environment variable: ADREL_PORT=8080.
+
+    To score a file instead: python -m service score-file --help
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,

@@ -90,7 +90,7 @@ def _service(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     if not (options.bundle / "manifest.json").is_file():
         raise NoTarget(f"no bundle in {options.bundle}: make export builds the default one")
     # Here, since with --url no part of the service need be installed.
-    from deploy.benchmarks import bench_setup  # noqa: PLC0415
+    from deploy.benchmarks import bench_setup
 
     # No pair is answered from memory, so that each load meets the same service.
     cache_bytes = os.environ.get("ADREL_CACHE_BYTES", "0")
@@ -132,7 +132,7 @@ def _say(text: str) -> None:
 
 def _write(report: dict[str, Any], out: Path) -> Path:
     # Slow to load, and of no use before the end.
-    from deploy.loadtest.page import report_html  # noqa: PLC0415
+    from deploy.loadtest.page import report_html
 
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(report, indent=1, ensure_ascii=True, allow_nan=False)

@@ -1,4 +1,4 @@
-"""Scoring many pairs with no server and no deadline: for the export, evaluation and self-tests."""
+"""Scoring many pairs with no server and no deadline: files, the export, evaluation, self-tests."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ class LogitModel(Protocol):
         """(n, k) logits in the order of the pairs."""
 
 
+def length_batches(pairs: Sequence[EncodedPair]) -> list[list[int]]:
+    """Indices of all pairs in micro-batches of neighbours in length, the shortest first."""
+    order = sorted(range(len(pairs)), key=lambda index: pairs[index].length_tokens)
+    return [
+        order[start : start + MICRO_BATCH_PAIRS]
+        for start in range(0, len(order), MICRO_BATCH_PAIRS)
+    ]
+
+
 def bulk_logits(
     model: LogitModel,
     pairs: Sequence[EncodedPair],
@@ -42,11 +51,7 @@ def bulk_logits(
     Returns:
         (n, k) float32 in the order of `pairs`.
     """
-    order = sorted(range(len(pairs)), key=lambda index: pairs[index].length_tokens)
-    batches = [
-        order[start : start + MICRO_BATCH_PAIRS]
-        for start in range(0, len(order), MICRO_BATCH_PAIRS)
-    ]
+    batches = length_batches(pairs)
 
     def run(indices: list[int]) -> Logits:
         return model.logits([pairs[index] for index in indices])
@@ -58,5 +63,5 @@ def bulk_logits(
             on_progress(len(part))
     sorted_logits = np.concatenate(parts)  # (n, k), by length
     logits = np.empty_like(sorted_logits)
-    logits[order] = sorted_logits
+    logits[np.concatenate(batches)] = sorted_logits
     return logits

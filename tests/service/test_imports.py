@@ -75,6 +75,13 @@ MAY_IMPORT = {
         "service.model_life.history",
         "service.api",
     },
+    "service/bulk": {
+        *FOUNDATION,
+        "service.api.schemas",  # the same rules, in the same words
+        "service.cpu",
+        "service.scoring",
+        "service.bulk",
+    },
     "service/settings.py": {"service.startup_errors"},
     "service/listening.py": {"service.startup_errors"},
     "service/workers/core_sets.py": {"service.cpu", "service.startup_errors"},
@@ -136,10 +143,11 @@ def test_only_one_module_knows_onnxruntime() -> None:
     assert users == ["onnx_model.py"]
 
 
-def test_importing_the_service_pulls_in_no_training_stack() -> None:
+def test_importing_the_service_pulls_in_no_training_stack_and_no_extra() -> None:
     code = (
         "import sys, service.app, service.__main__, service.serve\n"
-        "banned = ('torch', 'transformers', 'optimum', 'sentence_transformers', 'peft', 'onnx')\n"
+        "banned = ('torch', 'transformers', 'optimum', 'sentence_transformers', 'peft', 'onnx',\n"
+        "          'pyarrow', 'ray')\n"
         "print([name for name in banned if name in sys.modules])"
     )
     result = subprocess.run(

@@ -1,0 +1,1 @@
+"""Scoring files of pairs with no server: as many as there are, in parts, with the same scores."""

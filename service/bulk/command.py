@@ -1,0 +1,121 @@
+"""`python -m service score-file`: its options, its summary and its exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from service.bulk.errors import BulkError
+from service.bulk.score_file import FileJob, Summary, score_file
+from service.bulk.table import PartSize
+from service.cpu import usable_cores
+from service.errors import InferenceFailed
+from service.scoring.bundle import Bundle, open_bundle, self_test
+from service.startup_errors import StartupError
+
+ALL_SCORED, FAILED, SOME_REJECTED = 0, 1, 3
+STOPPED = 128  # and the number of the signal
+
+
+def main(argv: Sequence[str], limit_bytes: int, size: PartSize | None = None) -> int:
+    """Score a file, and say how it went.
+
+    Args:
+        argv: What follows `score-file` on the command line.
+        limit_bytes: Longest row, and most text of a pair: the service's own limit of a request.
+        size: Of a part; None takes the usual one.
+
+    Returns:
+        Exit code: 0 every row has a score, 1 no output, 3 complete but for rows that were set
+        aside, 128 + n after the signal n. (2 for options that do not exist.)
+    """
+    options = _parser().parse_args(argv)
+    rejects = options.rejects or options.out.with_suffix(".rejects.jsonl")
+    job = FileJob(
+        options.input, options.out, rejects, options.resume, limit_bytes, size or PartSize()
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    try:
+        bundle = open_bundle(options.bundle)
+        self_test(bundle)
+        summary = score_file(job, bundle, options.threads, sys.stderr)
+    except (BulkError, StartupError, InferenceFailed, OSError) as error:
+        print(f"adrel: {error}", file=sys.stderr)
+        return FAILED
+    print(_told(summary, job, bundle))
+    return SOME_REJECTED if summary.record.rejected else ALL_SCORED
+
+
+def _stop(number: int, _: object) -> None:
+    sys.exit(STOPPED + number)
+
+
+def _told(summary: Summary, job: FileJob, bundle: Bundle) -> str:
+    record, model = summary.record, bundle.manifest.model
+    rate = summary.n_now / summary.elapsed_s if summary.elapsed_s else 0.0
+    resumed = "" if summary.n_now == record.rows else f" ({summary.n_now:,} of them in this run)"
+    return (
+        f"rows {record.rows:,}{resumed}, scored {record.scored:,} in {job.out}, "
+        f"rejected {record.rejected:,} in {job.rejects}, different pairs {record.pairs:,}, "
+        f"{rate:,.0f} rows/s, model {model.name} {model.version}"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m service score-file",
+        description="Score every pair of a file. JSON Lines (.jsonl), CSV (.csv) and Parquet "
+        "(.parquet), by the suffix of each name.",
+        epilog="Exit codes: 0 every row has a score; 3 complete, and some rows were rejected; 1 no "
+        "output, the reason is on stderr; 2 wrong options; 128 + n stopped by signal n. After 1 "
+        "and after any stop, --resume goes on.",
+    )
+    add = parser.add_argument
+    add("--bundle", type=Path, default=Path("bundles/default"), metavar="DIR", help="%(default)s")
+    add(
+        "--in",
+        dest="input",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="rows with query, and title (and description) or text; other columns are carried "
+        "through",
+    )
+    add(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the same rows in the same order, with score, model_version and truncated",
+    )
+    add(
+        "--rejects",
+        type=Path,
+        metavar="FILE",
+        help="JSON Lines of the rows that are no pairs, with the reason of each (OUT with the "
+        "suffix .rejects.jsonl)",
+    )
+    add(
+        "--resume",
+        action="store_true",
+        help="go on with what a run that was stopped has left in OUT.parts, if there is any",
+    )
+    add(
+        "--threads",
+        type=_positive,
+        default=usable_cores(),
+        metavar="N",
+        help="batches at once, one thread each (as many as cores: %(default)s)",
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
