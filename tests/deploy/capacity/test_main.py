@@ -20,7 +20,13 @@ def printed(capsys: pytest.CaptureFixture[str], arguments: str) -> str:
 def test_the_plan_is_told_with_its_reasons(capsys: pytest.CaptureFixture[str]) -> None:
     told = printed(capsys, USUAL)
     assert re.match(r"\d+ pods of \d cores, \d+ in each of 3 zones: \d+ cores\n", told)
-    for reason in ("none cached", "network", "99 % on time", "60% of the pairs", "adrel_queue_seconds"):
+    for reason in (
+        "none cached",
+        "network",
+        "99 % on time",
+        "60% of the pairs",
+        "adrel_queue_seconds",
+    ):
         assert reason in told
 
 
