@@ -7,6 +7,7 @@ from typing import Any, NoReturn, TypedDict, Unpack
 
 import httpx
 
+from service.client.affinity import affinity_key
 from service.client.arguments import function, instance, number
 from service.client.ask import Ask, PriorityName, checked_ask
 from service.client.deadline import Deadline, service_timeout_ms
@@ -60,6 +61,7 @@ class Call:
         self.attempts = 0
         self._rest = body_without_timeout(ask)
         self._body_bytes = len(body_with_timeout(self._rest, 1.0))
+        self._affinity_key = affinity_key(ask.query)
         self._network_margin_ms = network_margin_ms
         self._endpoint = endpoint
         self._retries = retries
@@ -73,7 +75,7 @@ class Call:
         if self.deadline.left_s() <= 0:
             raise self.out_of_time()
         self.attempts += 1
-        return self._endpoint.request(self._body, self._body_bytes)
+        return self._endpoint.request(self._body, self._body_bytes, self._affinity_key)
 
     def _body(self) -> bytes:
         """The body of an attempt, with the time that is left now: asked for when it is sent.

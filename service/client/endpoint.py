@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import httpx
 
+from service.client.affinity import AFFINITY_HEADER
 from service.client.arguments import instance
 
 SCORE_PATH = b"/v1/score"
@@ -20,6 +21,7 @@ NOT_THE_CALLERS = (
     "transfer-encoding",
     "accept-encoding",
     "connection",
+    AFFINITY_HEADER.lower(),
 )
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
@@ -60,10 +62,13 @@ class Endpoint:
             }
         )
 
-    def request(self, body: Callable[[], bytes], body_bytes: int) -> httpx.Request:
+    def request(
+        self, body: Callable[[], bytes], body_bytes: int, affinity_key: str
+    ) -> httpx.Request:
         """A request whose body is made when it is sent, and will have `body_bytes`."""
         request = httpx.Request("POST", self._url, headers=self._headers, stream=BodyWhenSent(body))
         request.headers["Content-Length"] = str(body_bytes)
+        request.headers[AFFINITY_HEADER] = affinity_key
         return request
 
 

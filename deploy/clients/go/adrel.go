@@ -192,6 +192,7 @@ func (c *Client) attempt(ctx context.Context, body []byte, request Request) (*An
 	}
 	post.Header.Set("Content-Type", "application/json")
 	post.Header.Set("Accept-Encoding", "identity")
+	post.Header.Set("X-Affinity-Key", affinityKey(request.Query))
 	serviceMs := (left - margin).Seconds() * 1000
 	post.Header.Set("X-Request-Timeout-Ms", strconv.FormatFloat(serviceMs, 'f', 6, 64))
 	response, err := c.HTTP.Do(post)

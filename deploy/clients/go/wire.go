@@ -2,6 +2,7 @@ package adrel
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,12 @@ func networkError(ctx context.Context, err error, unanswered bool) error {
 	default:
 		return &Error{Code: "connection_failed", Message: err.Error(), unanswered: unanswered}
 	}
+}
+
+// affinityKey lets a proxy send the same query to the same replica, whose cache knows it.
+func affinityKey(query string) string {
+	digest := sha256.Sum256([]byte(query))
+	return fmt.Sprintf("%x", digest[:8])
 }
 
 // maxAnswerBytes is more than an answer can need: it repeats the ids, which are in the request, and

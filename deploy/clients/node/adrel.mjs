@@ -7,7 +7,7 @@ import {
   scoreUrl,
 } from "./arguments.mjs";
 import { AdrelError } from "./errors.mjs";
-import { agentFor, errorOf, exchange, maxAnswerBytes, parse } from "./wire.mjs";
+import { affinityKey, agentFor, errorOf, exchange, maxAnswerBytes, parse } from "./wire.mjs";
 
 export { AdrelError };
 
@@ -65,11 +65,15 @@ export class AdrelClient {
       throw new RangeError(`minScore: ${minScore}`);
     const deadline = performance.now() + checkedTimeoutMs(timeoutMs);
     const asked = { query, ads, min_score: minScore, priority, request_id: requestId };
-    const body = Buffer.from(JSON.stringify(asked));
+    const request = {
+      body: Buffer.from(JSON.stringify(asked)),
+      affinityKey: affinityKey(query),
+      nAds: ads.length,
+    };
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), timeoutMs);
     try {
-      const content = await this.#contentOf(body, ads.length, deadline, late.signal);
+      const content = await this.#contentOf(request, deadline, late.signal);
       return parse(content, ads, minScore !== undefined);
     } finally {
       clearTimeout(timer);
@@ -107,14 +111,13 @@ export class AdrelClient {
 
   /**
    * The content of a 200, at the second try if the first one may have another.
-   * @param {Buffer} body
-   * @param {number} nAds
+   * @param {{body: Buffer, nAds: number, affinityKey: string}} request
    * @param {number} deadline
    * @param {AbortSignal} signal
    */
-  async #contentOf(body, nAds, deadline, signal) {
+  async #contentOf(request, deadline, signal) {
     this.#spendRetryCredit(-1);
-    const attempt = () => this.#attempt(body, nAds, deadline, signal);
+    const attempt = () => this.#attempt(request, deadline, signal);
     const reply = await attempt().catch((error) => {
       if (!error.unanswered || !this.#spendRetryCredit(10)) throw error;
       return attempt();
@@ -124,18 +127,18 @@ export class AdrelClient {
   }
 
   /**
-   * @param {Buffer} body
-   * @param {number} nAds
+   * @param {{body: Buffer, nAds: number, affinityKey: string}} request
    * @param {number} deadline
    * @param {AbortSignal} signal
    */
-  #attempt(body, nAds, deadline, signal) {
+  #attempt({ body, nAds, affinityKey: key }, deadline, signal) {
     const leftMs = Math.max(0.001, deadline - performance.now());
     const serviceMs = leftMs - Math.min(NETWORK_MARGIN_MS, leftMs / 4);
     const headers = {
       ...this.#headers,
       "content-type": "application/json",
       "accept-encoding": "identity",
+      "x-affinity-key": key,
       "x-request-timeout-ms": serviceMs.toFixed(6),
     };
     const options = { agent: this.#agent, headers, signal };

@@ -1,4 +1,5 @@
 // One exchange over HTTP, and what its answer means: strict where the wrong ad would rank.
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
 import https from "node:https";
@@ -12,6 +13,15 @@ const IDLE_MS = 50_000; // less than the service (75 s) and usual load balancers
  * @typedef {import("./adrel.mjs").Answer} Answer
  * @typedef {{status: number, headers: http.IncomingHttpHeaders, content: string}} Reply
  */
+
+/**
+ * Lets a proxy send the same query to the same replica, whose cache knows it.
+ * @param {string} query
+ */
+export function affinityKey(query) {
+  // What is no text is the service's to refuse.
+  return createHash("sha256").update(String(query)).digest("hex").slice(0, 16);
+}
 
 /**
  * Keeps connections; those that are idle do not keep the process.

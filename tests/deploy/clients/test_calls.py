@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from service.client import Ad
+from service.client.affinity import affinity_key
 from tests.deploy.clients.driver import Caller
 from tests.deploy.clients.stand_in_server import (
     Behaviour,
@@ -75,6 +76,15 @@ def test_the_service_is_told_the_time_that_is_left_less_a_margin(caller: Caller)
     assert 500 < ample_ms <= 998
     for headers in server.headers[1:]:  # none, where four milliseconds were over before it was sent
         assert 0 < float(headers["x-request-timeout-ms"]) <= 3
+
+
+@pytest.mark.parametrize("query", [QUERY, "größe 38 \N{ATHLETIC SHOE}"])
+def test_the_same_query_has_the_same_affinity_key_in_every_language(
+    caller: Caller, query: str
+) -> None:
+    with standing_in() as server:
+        caller.call(server.url, query, ADS, header="X-Affinity-Key: mine")
+    assert [headers["x-affinity-key"] for headers in server.headers] == [affinity_key(query)]
 
 
 def test_the_body_is_declared_as_json_and_no_upgrade_is_asked_for(caller: Caller) -> None:

@@ -4,9 +4,11 @@ import pytest
 
 from service.client.endpoint import Endpoint
 
+KEY = "0123456789abcdef"
+
 
 def headers_of(endpoint: Endpoint) -> dict[str, str]:
-    return dict(endpoint.request(lambda: b"{}", 2).headers)
+    return dict(endpoint.request(lambda: b"{}", 2, KEY).headers)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +25,7 @@ def headers_of(endpoint: Endpoint) -> dict[str, str]:
     ],
 )
 def test_the_route_lies_under_the_base_url(base_url: str, url: str, host: str) -> None:
-    request = Endpoint(base_url, None).request(lambda: b"{}", 2)
+    request = Endpoint(base_url, None).request(lambda: b"{}", 2, KEY)
     assert (request.method, str(request.url)) == ("POST", url)
     assert request.headers["host"] == host
 
@@ -35,6 +37,7 @@ def test_a_request_says_what_it_sends_and_takes_no_packed_answer() -> None:
         "content-type": "application/json",
         "accept-encoding": "identity",
         "content-length": "2",
+        "x-affinity-key": KEY,
     }
 
 
@@ -47,7 +50,7 @@ def test_a_callers_headers_are_sent_and_may_name_the_caller() -> None:
 
 def test_one_request_leaves_nothing_in_the_next() -> None:
     endpoint = Endpoint("http://adrel.test", None)
-    first = endpoint.request(lambda: b"{}", 2)
+    first = endpoint.request(lambda: b"{}", 2, KEY)
     first.headers["X-Odd"] = "1"
     assert "x-odd" not in headers_of(endpoint)
 

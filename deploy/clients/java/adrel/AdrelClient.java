@@ -148,6 +148,7 @@ public final class AdrelClient {
         long leftNs = Math.max(1, deadlineNs - System.nanoTime());
         double serviceMs = (leftNs - Math.min(NETWORK_MARGIN_NS, leftNs / 4)) / 1e6;
         HttpRequest post = template.copy()
+                .setHeader("X-Affinity-Key", Wire.affinityKey(request.query()))
                 .setHeader("X-Request-Timeout-Ms", String.format(Locale.ROOT, "%.6f", serviceMs))
                 .POST(BodyPublishers.ofByteArray(body))
                 .build();

@@ -6,8 +6,11 @@ import adrel.AdrelClient.Answer;
 import adrel.AdrelClient.Request;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,6 +38,17 @@ final class Wire {
         putGiven(fields, "priority", request.priority());
         putGiven(fields, "request_id", request.requestId());
         return Json.write(fields).getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** Lets a proxy send the same query to the same replica, whose cache knows it. */
+    static String affinityKey(String query) {
+        try {
+            MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
+            byte[] digest = sha256.digest(query.getBytes(StandardCharsets.UTF_8));
+            return HexFormat.of().formatHex(digest, 0, 8);
+        } catch (NoSuchAlgorithmException absent) { // every Java has it
+            throw new IllegalStateException(absent);
+        }
     }
 
     private static void putGiven(Map<String, Object> fields, String name, Object value) {
