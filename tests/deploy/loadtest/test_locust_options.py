@@ -19,6 +19,11 @@ def test_without_options_it_is_a_closed_loop_of_auctions() -> None:
     assert not options.host_is_mine
 
 
+def test_a_master_can_send_every_option_to_its_workers() -> None:
+    options = parsed("--record", "a folder", "--shape", "spike", "--user-rps", "2")
+    assert {type(value) for value in vars(options).values()} <= {str, int, float, bool}
+
+
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
