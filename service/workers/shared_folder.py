@@ -13,6 +13,8 @@ from service.startup_errors import StartupError
 BUNDLE = "bundle"
 GRAPHS = "graphs"
 
+MEMORY = "/dev/shm"  # noqa: S108  # where containers can write whose root cannot be written
+
 
 class NoFolder(StartupError):
     """There is no place for what workers share."""
@@ -24,14 +26,15 @@ def make_folder() -> Path:
     Raises:
         NoFolder: Nothing can be written where temporary files belong.
     """
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="adrel-"))
-        (folder / GRAPHS).mkdir()
-    except OSError as error:
-        raise NoFolder(
-            f"workers: several share a temporary folder, and there is none: {error}; set TMPDIR"
-        ) from error
-    return folder
+    for place in (None, MEMORY):
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="adrel-", dir=place))
+            (folder / GRAPHS).mkdir()
+        except OSError as error:
+            why = error
+        else:
+            return folder
+    raise NoFolder(f"workers: several share a temporary folder, and there is none: {why}")
 
 
 def remove_folder(folder: Path) -> None:

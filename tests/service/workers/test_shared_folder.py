@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.startup_errors import StartupError
+from service.workers import shared_folder
 from service.workers.shared_folder import (
     BUNDLE,
     GRAPHS,
@@ -37,14 +38,20 @@ def test_only_its_user_can_look_into_it(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_without_a_place_for_it_the_start_fails_and_says_what_to_set(
-    monkeypatch: pytest.MonkeyPatch,
+def test_where_no_disk_can_be_written_memory_serves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def refuse(**_: object) -> str:
-        raise FileNotFoundError("No usable temporary directory found")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    monkeypatch.setattr(shared_folder, "MEMORY", str(tmp_path))
+    assert make_folder().parent == tmp_path
 
-    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
-    with pytest.raises(StartupError, match=r"workers: .* set TMPDIR"):
+
+def test_without_a_place_for_it_the_start_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    monkeypatch.setattr(shared_folder, "MEMORY", str(tmp_path / "absent"))
+    with pytest.raises(StartupError, match=r"workers: .* temporary folder, and there is none"):
         make_folder()
 
 
