@@ -21,7 +21,7 @@ try:
     from service.api.doors import admin_door, public_door
     from service.api.keys import load_keys
     from service.api.state import ServiceState
-    from service.app import create_app, load_model
+    from service.app import create_app, load_model, load_shadow
     from service.connections import ConnectionLimits, guarded
     from service.log import configure_logging
     from service.server import AdminServer, Server, bind
@@ -74,7 +74,7 @@ def _serve(settings: Settings) -> None:
         admin_listener = bind(settings.admin_host, settings.admin_port)
     listed = settings.api_keys.get_secret_value() if settings.api_keys is not None else None
     keys = load_keys(listed, settings.api_keys_file)
-    app = create_app(settings, load_model(settings), keys)
+    app = create_app(settings, load_model(settings), keys, load_shadow(settings))
     state: ServiceState = app.state.service
     config = _server_config(
         public_door(app, keys),

@@ -10,7 +10,8 @@ import contextlib
 import gc
 import logging
 import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -31,7 +32,7 @@ from service.api.doors import OPEN_PATHS
 from service.api.keys import ApiKeys
 from service.api.recording import once_answered
 from service.api.request_log import RequestLog
-from service.api.state import Reloads, RequestLimits, ServiceState, Serving
+from service.api.state import Reloads, RequestLimits, ServiceState, Serving, Shadowing
 from service.api.tracing import start_tracing
 from service.batching.batcher import Batcher
 from service.batching.planner import BatchLimits
@@ -40,13 +41,18 @@ from service.cpu import give_way, usable_cores
 from service.heap import freeze_heap
 from service.loop_lag import LoopLagProbe
 from service.metrics.all_metrics import Metrics
+from service.metrics.shadow_metrics import ShadowMetrics
 from service.model_life.loaded_model import LoadedModel, ModelSource
-from service.model_life.model_life import ModelLife
+from service.model_life.model_life import ModelLife, tenure
 from service.model_life.reload_on_signal import ReloadOnSignal
 from service.scorer import Scorer
 from service.scoring.encoding import EncodedPair
 from service.served_model import ServedModel
 from service.settings import Settings
+from service.shadow.policy import may_start
+from service.shadow.shadow_model import ShadowModel
+from service.shadow.shadow_model import load_shadow as open_shadow
+from service.shadow.shadow_scorer import ShadowScorer
 from service.text_tokens import TextTokens
 
 logger = logging.getLogger(__name__)
@@ -72,6 +78,17 @@ def model_source(settings: Settings) -> ModelSource:
     )
 
 
+def load_shadow(settings: Settings) -> ShadowModel | None:
+    """The model that scores as the shadow; None where none is asked for.
+
+    Raises:
+        StartupError: It could not be served here; the message says why.
+    """
+    if settings.shadow_bundle is None:
+        return None
+    return open_shadow(settings.shadow_bundle, settings.provider, batch_limits(settings))
+
+
 def batch_limits(settings: Settings) -> BatchLimits:
     """Ceilings of a batch: the settings' own, else what suits the provider."""
     on_cpu = settings.provider == "cpu"
@@ -82,6 +99,11 @@ def batch_limits(settings: Settings) -> BatchLimits:
     )
 
 
+def thread_start(settings: Settings) -> Callable[[], None]:
+    """What a thread that computes calls first."""
+    return give_way if settings.inference_gives_way else lambda: None
+
+
 def worker_count(settings: Settings) -> int:
     """Batches that run at once."""
     if settings.workers:
@@ -89,13 +111,19 @@ def worker_count(settings: Settings) -> int:
     return usable_cores() if settings.provider == "cpu" else GPU_BATCHES_IN_FLIGHT
 
 
-def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    model: LoadedModel,
+    keys: ApiKeys | None = None,
+    shadow: ShadowModel | None = None,
+) -> FastAPI:
     """The application around a model that has passed its self-test.
 
     Args:
         settings: Effective settings.
         model: What `load_model` gave for them; the first to serve.
         keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
+        shadow: What `load_shadow` gave for the settings.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
     routes = [score_route.SCORE_ROUTE, explain_route.EXPLAIN_ROUTE, *compatible.COUNTED_ROUTES]
@@ -115,7 +143,11 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _lifespan(settings, state, first), _up_to_date(keys):
+        async with (
+            _lifespan(settings, state, first) as batcher,
+            _shadowing(settings, state, shadow, batcher),
+            _up_to_date(keys),
+        ):
             yield
 
     app = FastAPI(
@@ -144,10 +176,10 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 @asynccontextmanager
 async def _lifespan(
     settings: Settings, state: ServiceState, first: list[LoadedModel]
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Batcher[EncodedPair]]:
     clock, limits, workers = LoopClock(), batch_limits(settings), worker_count(settings)
     source = model_source(settings)
-    on_thread_start = give_way if settings.inference_gives_way else lambda: None
+    on_thread_start = thread_start(settings)
     batcher: Batcher[EncodedPair] = Batcher(
         limits,
         workers=workers,
@@ -180,7 +212,7 @@ async def _lifespan(
             answer_margin_s=settings.answer_margin_ms / 1000,
         )
         facts = model.bundle.manifest.model_dump(mode="json")
-        state.serving = Serving(scorer, {**facts, **service_facts})
+        state.begin_with(Serving(scorer, {**facts, **service_facts}))
         state.metrics.model.serves(
             name=model.bundle.manifest.model.name,
             version=model.bundle.manifest.model.version,
@@ -231,12 +263,55 @@ async def _lifespan(
     )
     watching = asyncio.create_task(signalled.run())
     loop_lag.start()
-    yield
+    yield batcher
     watching.cancel()
     loop_lag.stop()
     if tracing is not None:
         await tracing.stop()
     gc.unfreeze()
+
+
+@asynccontextmanager
+async def _shadowing(
+    settings: Settings,
+    state: ServiceState,
+    model: ShadowModel | None,
+    batcher: Batcher[EncodedPair],
+) -> AsyncIterator[None]:
+    if model is None:
+        yield
+        return
+    assert state.clock is not None  # noqa: S101  # set by `_lifespan`
+    metrics, workers = ShadowMetrics(state.metrics.registry), worker_count(settings)
+    scorer = ShadowScorer(
+        model.score,
+        settings.shadow_share,
+        lambda: may_start(batcher.queued_pairs, batcher.running_batches, workers),
+        state.clock,
+        metrics,
+        on_thread_start=thread_start(settings),
+    )
+    identity = tenure(model.bundle, time.time())
+    metrics.watch_waiting(lambda: scorer.waiting_pairs)
+    metrics.shadow_is(
+        name=identity.name,
+        version=identity.version,
+        precision=model.bundle.manifest.precision.weights,
+        provider=settings.provider,
+    )
+    state.shadow = Shadowing(scorer.offer, scorer.forget, identity, settings.shadow_share)
+    of_serving = state.running_batches
+    state.running_batches = lambda: of_serving() + scorer.running
+    one_pair_ms = round(1000 * model.one_pair_s, 2)
+    facts = {"model": identity.name, "version": identity.version, "one_pair_ms": one_pair_ms}
+    logger.info("the shadow is ready", extra=facts)
+    working = asyncio.create_task(scorer.run())
+    try:
+        yield
+    finally:
+        working.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
 
 
 @asynccontextmanager

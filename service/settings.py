@@ -53,6 +53,15 @@ class Settings(BaseSettings):
     bundle: Path = Path("bundles/default")
     """Folder of the bundle to serve."""
 
+    shadow_bundle: Path | None = None
+    """Folder of a second bundle, which scores a sample of the answers again while nothing else is
+    to be done, unseen by callers. The metrics tell how its scores differ. Takes memory of its
+    own."""
+
+    shadow_share: float = Field(default=0.05, gt=0, le=1, allow_inf_nan=False)
+    """Of the answered requests, the share that the shadow scores again. What it has no time for is
+    dropped."""
+
     host: str = Field(default="127.0.0.1", min_length=1)
     """Address to listen on. Loopback by default: put a proxy or a pod network in front."""
 
