@@ -13,6 +13,7 @@ from typing import Literal
 
 try:
     import uvicorn
+    from pydantic import SecretStr
     from starlette.types import ASGIApp
 
     from service.api import admin_routes, models_route
@@ -72,9 +73,9 @@ def _serve(settings: Settings) -> None:
     admin_listener = None
     if settings.admin_port is not None:
         admin_listener = bind(settings.admin_host, settings.admin_port)
-    listed = settings.api_keys.get_secret_value() if settings.api_keys is not None else None
-    keys = load_keys(listed, settings.api_keys_file)
-    app = create_app(settings, load_model(settings), keys, load_shadow(settings))
+    keys = load_keys(_listed(settings.api_keys), settings.api_keys_file)
+    admin_keys = load_keys(_listed(settings.admin_keys), settings.admin_keys_file, "admin_keys")
+    app = create_app(settings, load_model(settings), keys, admin_keys, load_shadow(settings))
     state: ServiceState = app.state.service
     config = _server_config(
         public_door(app, keys),
@@ -87,7 +88,7 @@ def _serve(settings: Settings) -> None:
     if admin_listener is not None:
         admin_app = create_admin_app(state, [models_route.router, admin_routes.router])
         admin_config = _server_config(
-            admin_door(admin_app, keys),
+            admin_door(admin_app, admin_keys or keys),
             state,
             max_connections=ADMIN_CONNECTIONS,
             timeout_graceful_shutdown=LAST_ANSWERS_S,
@@ -105,6 +106,10 @@ def _serve(settings: Settings) -> None:
             logging.getLogger(__name__).error("a batch never ended; leaving without it")
             logging.shutdown()
             os._exit(0)
+
+
+def _listed(keys: SecretStr | None) -> str | None:
+    return keys.get_secret_value() if keys is not None else None
 
 
 def _batches_end(

@@ -115,6 +115,7 @@ def create_app(
     settings: Settings,
     model: LoadedModel,
     keys: ApiKeys | None = None,
+    admin_keys: ApiKeys | None = None,
     shadow: ShadowModel | None = None,
 ) -> FastAPI:
     """The application around a model that has passed its self-test.
@@ -123,6 +124,7 @@ def create_app(
         settings: Effective settings.
         model: What `load_model` gave for them; the first to serve.
         keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
+        admin_keys: Of the operators, likewise.
         shadow: What `load_shadow` gave for the settings.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
@@ -147,6 +149,7 @@ def create_app(
             _lifespan(settings, state, first) as batcher,
             _shadowing(settings, state, shadow, batcher),
             _up_to_date(keys),
+            _up_to_date(admin_keys),
         ):
             yield
 
