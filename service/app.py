@@ -10,7 +10,8 @@ import contextlib
 import gc
 import logging
 import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -29,10 +30,10 @@ from service.api import (
 from service.api.compatible import routes as compatible
 from service.api.compatible.release import release
 from service.api.doors import OPEN_PATHS
-from service.api.keys import ApiKeys
+from service.api.keys import NO_KEYS, ApiKeys, Keys
 from service.api.recording import once_answered
 from service.api.request_log import RequestLog
-from service.api.state import Reloads, RequestLimits, ServiceState, Serving
+from service.api.state import Reloads, RequestLimits, ServiceState, Serving, Shadowing
 from service.api.tracing import start_tracing
 from service.batching.batcher import Batcher
 from service.batching.planner import BatchLimits
@@ -41,13 +42,18 @@ from service.cpu import give_way, usable_cores
 from service.heap import freeze_heap
 from service.loop_lag import LoopLagProbe
 from service.metrics.all_metrics import Metrics
+from service.metrics.shadow_metrics import ShadowMetrics
 from service.model_life.loaded_model import LoadedModel, ModelSource
-from service.model_life.model_life import ModelLife
+from service.model_life.model_life import ModelLife, tenure
 from service.model_life.reload_on_signal import ReloadOnSignal
 from service.scorer import Scorer
 from service.scoring.encoding import EncodedPair
 from service.served_model import ServedModel
 from service.settings import Settings
+from service.shadow.policy import may_start
+from service.shadow.shadow_model import ShadowModel
+from service.shadow.shadow_model import load_shadow as open_shadow
+from service.shadow.shadow_scorer import ShadowScorer
 from service.text_tokens import TextTokens
 
 logger = logging.getLogger(__name__)
@@ -77,6 +83,17 @@ def model_source(settings: Settings, mapped: Path | None = None) -> ModelSource:
     )
 
 
+def load_shadow(settings: Settings) -> ShadowModel | None:
+    """The model that scores as the shadow; None where none is asked for.
+
+    Raises:
+        StartupError: It could not be served here; the message says why.
+    """
+    if settings.shadow_bundle is None:
+        return None
+    return open_shadow(settings.shadow_bundle, settings.provider, batch_limits(settings))
+
+
 def batch_limits(settings: Settings) -> BatchLimits:
     """Ceilings of a batch: the settings' own, else what suits the provider."""
     on_cpu = settings.provider == "cpu"
@@ -85,6 +102,11 @@ def batch_limits(settings: Settings) -> BatchLimits:
         max_padded_tokens=settings.max_batch_tokens or (4096 if on_cpu else 32_768),
         max_padding_ratio=settings.max_padding_ratio,
     )
+
+
+def thread_start(settings: Settings) -> Callable[[], None]:
+    """What a thread that computes calls first."""
+    return give_way if settings.inference_gives_way else lambda: None
 
 
 def inference_threads(settings: Settings) -> int:
@@ -97,7 +119,8 @@ def inference_threads(settings: Settings) -> int:
 def create_app(
     settings: Settings,
     model: LoadedModel,
-    keys: ApiKeys | None = None,
+    keys: Keys = NO_KEYS,
+    shadow: ShadowModel | None = None,
     mapped: Path | None = None,
 ) -> FastAPI:
     """The application around a model that has passed its self-test.
@@ -105,7 +128,8 @@ def create_app(
     Args:
         settings: Effective settings.
         model: What `load_model` gave for them; the first to serve.
-        keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
+        keys: Those that are asked for; kept up to date as long as the application runs.
+        shadow: What `load_shadow` gave for the settings.
         mapped: As `load_model` takes it; for the models after the first.
     """
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
@@ -126,7 +150,12 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _lifespan(settings, state, first, mapped), _up_to_date(keys):
+        async with (
+            _lifespan(settings, state, first, mapped) as batcher,
+            _shadowing(settings, state, shadow, batcher),
+            _up_to_date(keys.callers),
+            _up_to_date(keys.operators),
+        ):
             yield
 
     app = FastAPI(
@@ -148,17 +177,17 @@ def create_app(
     for router in compatible.ROUTERS:
         app.include_router(router)
     error_handlers.install(app, compatible.routing_error)
-    openapi.install(app, limits, [ServedModel], OPEN_PATHS if keys is not None else None)
+    openapi.install(app, limits, [ServedModel], OPEN_PATHS if keys.callers is not None else None)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(
     settings: Settings, state: ServiceState, first: list[LoadedModel], mapped: Path | None
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Batcher[EncodedPair]]:
     clock, limits, threads = LoopClock(), batch_limits(settings), inference_threads(settings)
     source = model_source(settings, mapped)
-    on_thread_start = give_way if settings.inference_gives_way else lambda: None
+    on_thread_start = thread_start(settings)
     batcher: Batcher[EncodedPair] = Batcher(
         limits,
         workers=threads,
@@ -191,7 +220,7 @@ async def _lifespan(
             answer_margin_s=settings.answer_margin_ms / 1000,
         )
         facts = model.bundle.manifest.model_dump(mode="json")
-        state.serving = Serving(scorer, {**facts, **service_facts})
+        state.begin_with(Serving(scorer, {**facts, **service_facts}))
         state.metrics.model.serves(
             name=model.bundle.manifest.model.name,
             version=model.bundle.manifest.model.version,
@@ -242,12 +271,55 @@ async def _lifespan(
     )
     watching = asyncio.create_task(signalled.run())
     loop_lag.start()
-    yield
+    yield batcher
     watching.cancel()
     loop_lag.stop()
     if tracing is not None:
         await tracing.stop()
     gc.unfreeze()
+
+
+@asynccontextmanager
+async def _shadowing(
+    settings: Settings,
+    state: ServiceState,
+    model: ShadowModel | None,
+    batcher: Batcher[EncodedPair],
+) -> AsyncIterator[None]:
+    if model is None:
+        yield
+        return
+    assert state.clock is not None  # noqa: S101  # set by `_lifespan`
+    metrics, threads = ShadowMetrics(state.metrics.registry), inference_threads(settings)
+    scorer = ShadowScorer(
+        model.score,
+        settings.shadow_share,
+        lambda: may_start(batcher.queued_pairs, batcher.running_batches, threads),
+        state.clock,
+        metrics,
+        on_thread_start=thread_start(settings),
+    )
+    identity = tenure(model.bundle, time.time())
+    metrics.watch_waiting(lambda: scorer.waiting_pairs)
+    metrics.shadow_is(
+        name=identity.name,
+        version=identity.version,
+        precision=model.bundle.manifest.precision.weights,
+        provider=settings.provider,
+    )
+    state.shadow = Shadowing(scorer.offer, scorer.forget, identity, settings.shadow_share)
+    of_serving = state.running_batches
+    state.running_batches = lambda: of_serving() + scorer.running
+    one_pair_ms = round(1000 * model.one_pair_s, 2)
+    facts = {"model": identity.name, "version": identity.version, "one_pair_ms": one_pair_ms}
+    logger.info("the shadow is ready", extra=facts)
+    working = asyncio.create_task(scorer.run())
+    try:
+        yield
+    finally:
+        working.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
 
 
 @asynccontextmanager

@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Literal
 
 import uvicorn
+from pydantic import SecretStr
 from starlette.types import ASGIApp
 
 from service.api import admin_routes, models_route
 from service.api.admin import create_admin_app
 from service.api.body import mark_late
 from service.api.doors import admin_door, public_door
-from service.api.keys import ApiKeys, load_keys
+from service.api.keys import Keys, load_keys
 from service.api.state import ServiceState
-from service.app import create_app, load_model
+from service.app import create_app, load_model, load_shadow
 from service.connections import ConnectionLimits, guarded
 from service.listening import bind
 from service.model_life.loaded_model import LoadedModel
@@ -85,20 +86,26 @@ def serve(settings: Settings) -> int:
     return 0
 
 
-def keys_of(settings: Settings) -> ApiKeys | None:
-    """Of the callers; None where everybody is served.
+def keys_of(settings: Settings) -> Keys:
+    """Those of callers and operators.
 
     Raises:
         StartupError: They cannot be read, or one is too short.
     """
-    listed = settings.api_keys.get_secret_value() if settings.api_keys is not None else None
-    return load_keys(listed, settings.api_keys_file)
+    return Keys(
+        load_keys(_listed(settings.api_keys), settings.api_keys_file),
+        load_keys(_listed(settings.admin_keys), settings.admin_keys_file, "admin_keys"),
+    )
+
+
+def _listed(keys: SecretStr | None) -> str | None:
+    return keys.get_secret_value() if keys is not None else None
 
 
 def assemble(
     settings: Settings,
     model: LoadedModel,
-    keys: ApiKeys | None,
+    keys: Keys,
     admin_listener: socket.socket | None,
     mapped: Path | None = None,
 ) -> Assembled:
@@ -107,14 +114,14 @@ def assemble(
     Args:
         settings: Effective settings.
         model: The first to serve.
-        keys: Of the callers, if any are asked for.
+        keys: Those that are asked for.
         admin_listener: The operators' socket, where there is one.
         mapped: Folder through which several processes share the weights.
     """
-    app = create_app(settings, model, keys, mapped)
+    app = create_app(settings, model, keys, load_shadow(settings), mapped)
     state: ServiceState = app.state.service
     config = _server_config(
-        public_door(app, keys),
+        public_door(app, keys.callers),
         state,
         max_connections=settings.max_connections,
         timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + LAST_ANSWERS_S,
@@ -124,7 +131,7 @@ def assemble(
         return Assembled(state, config, None)
     admin_app = create_admin_app(state, [models_route.router, admin_routes.router])
     admin_config = _server_config(
-        admin_door(admin_app, keys),
+        admin_door(admin_app, keys.of_admin_port),
         state,
         max_connections=ADMIN_CONNECTIONS,
         timeout_graceful_shutdown=LAST_ANSWERS_S,

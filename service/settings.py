@@ -29,8 +29,11 @@ ENV_PREFIX = "ADREL_"
 # Kubernetes puts these into every pod of a namespace that has a Service named adrel.
 SERVICE_LINKS = re.compile(r"ADREL_(SERVICE_(HOST|PORT)|PORT_\d+_).*")
 
-KEY_OPTIONS = ("--api-keys", "--api_keys")
-KEY_VARIABLES = ("ADREL_API_KEYS", "ADREL_API_KEYS_FILE")
+KEYS = ("api_keys", "admin_keys")
+KEY_OPTIONS = {
+    spelled: keys for keys in KEYS for spelled in (f"--{keys}", f"--{keys.replace('_', '-')}")
+}
+KEY_VARIABLES = [f"{ENV_PREFIX}{keys}{suffix}".upper() for keys in KEYS for suffix in ("", "_file")]
 
 FinitePositive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -56,6 +59,15 @@ class Settings(BaseSettings):
     bundle: Path = Path("bundles/default")
     """Folder of the bundle to serve."""
 
+    shadow_bundle: Path | None = None
+    """Folder of a second bundle, which scores a sample of the answers again while nothing else is
+    to be done, unseen by callers. The metrics tell how its scores differ. Takes memory of its
+    own."""
+
+    shadow_share: float = Field(default=0.05, gt=0, le=1, allow_inf_nan=False)
+    """Of the answered requests, the share that the shadow scores again. What it has no time for is
+    dropped."""
+
     host: str = Field(default="127.0.0.1", min_length=1)
     """Address to listen on. Loopback by default: put a proxy or a pod network in front."""
 
@@ -76,6 +88,12 @@ class Settings(BaseSettings):
     api_keys: CliSuppress[SecretStr | None] = None
     """Keys with commas between them, besides those of the file. A variable only: options are seen
     by everyone on the machine."""
+
+    admin_keys_file: Path | None = None
+    """Likewise with the operators' keys: with them the callers' keys do not open the admin port."""
+
+    admin_keys: CliSuppress[SecretStr | None] = None
+    """Operators' keys with commas between them, besides those of the file. A variable only."""
 
     playground: CliImplicitFlag[bool] = True
     """Serve a page at `/` to try the model out. It is static and can do nothing that the API
@@ -150,6 +168,12 @@ class Settings(BaseSettings):
     """Write a log line for every request, not only for those that ended badly."""
 
     @model_validator(mode="after")
+    def _admin_keys_are_for_an_admin_port(self) -> Self:
+        if self.admin_port is None and (self.admin_keys or self.admin_keys_file):
+            raise ValueError("admin_keys need an admin_port: there is nothing else that they open")
+        return self
+
+    @model_validator(mode="after")
     def _default_is_within_the_ceiling(self) -> Self:
         if self.default_timeout_ms > self.max_timeout_ms:
             raise ValueError(
@@ -183,9 +207,10 @@ def _cli_source(argv: Sequence[str]) -> CliSettingsSource[object]:
     for option, value in zip_longest(argv, argv[1:]):
         name, has_value, after = option.partition("=")
         if name in KEY_OPTIONS:
+            keys = KEY_OPTIONS[name]
             raise InvalidSetting(
-                f"{name}: options are seen by everyone on the machine; "
-                "use --api-keys-file, or the variable ADREL_API_KEYS"
+                f"{name}: options are seen by everyone on the machine; use "
+                f"--{keys.replace('_', '-')}-file, or the variable {ENV_PREFIX}{keys.upper()}"
             )
         # pydantic would take the default: an unset variable in a script must not start another
         # model than the one that was meant.
@@ -209,7 +234,7 @@ def _refuse_empty_keys(environ: Mapping[str, str]) -> None:
     for variable, value in environ.items():
         # Elsewhere empty means unset. Here a secret that was lost on the way would open the door.
         if variable.upper() in KEY_VARIABLES and not value.strip():
-            raise InvalidSetting(f"{variable}: is empty; unset it to serve everybody")
+            raise InvalidSetting(f"{variable}: is empty; unset it to ask for no key")
 
 
 def _describe(error: ValidationError) -> str:

@@ -17,10 +17,10 @@ from ray import serve
 from starlette.types import ASGIApp
 
 from service.api.doors import public_door
-from service.api.keys import load_keys
 from service.api.state import ServiceState
 from service.app import create_app, load_model
 from service.log import configure_logging
+from service.serve import keys_of
 from service.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
@@ -31,14 +31,14 @@ def replica_settings(options: Mapping[str, str], cores: float) -> Settings:
     """Settings of a replica: those given, then its environment, as the service has it.
 
     Args:
-        options: By name. A relative bundle is one of the repository; `workers` needs no setting.
+        options: By name. A relative bundle is one of the repository; `inference_threads` needs no setting.
         cores: That the cluster has given the replica. The machine's own count would be wrong: Ray
             neither pins processes nor sets quotas.
 
     Raises:
         StartupError: They cannot be used.
     """
-    given = {"workers": str(max(1, int(cores))), **options}
+    given = {"inference_threads": str(max(1, int(cores))), **options}
     given["bundle"] = str(ROOT / given.get("bundle", "bundles/default"))
     argv = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
     return load_settings(argv, os.environ)
@@ -59,11 +59,10 @@ class AdrelReplica:
         cores = ray.get_runtime_context().get_assigned_resources().get("CPU", 1)
         settings = replica_settings(options, cores)
         configure_logging(settings.log_level)
-        listed = settings.api_keys.get_secret_value() if settings.api_keys is not None else None
-        keys = load_keys(listed, settings.api_keys_file)
+        keys = keys_of(settings)
         app = create_app(settings, load_model(settings), keys)
         self._state: ServiceState = app.state.service
-        self._door = public_door(app, keys)
+        self._door = public_door(app, keys.callers)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         """What Serve runs, with its lifespan."""

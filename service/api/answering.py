@@ -83,6 +83,8 @@ async def answer_query(
     record.scores, record.times, record.slack_s = answer.scores, answer.times, slack_s
     record.computed_tokens = prepared.computed_tokens
     state.metrics.requests.scored(answer.scores, answer.times, slack_s, probe=query.probe)
+    if state.shadow is not None:
+        state.shadow.offer(query, answer)
     return Answered(answer, model, prepared, scorer)
 
 

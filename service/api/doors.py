@@ -51,7 +51,8 @@ def admin_door(app: FastAPI, keys: ApiKeys | None) -> ASGIApp:
 
     Args:
         app: What `create_admin_app` gave.
-        keys: As above.
+        keys: The operators', or the callers' where operators have none of their own; None where
+            neither have any.
     """
     if keys is None:
         return app

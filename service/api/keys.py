@@ -1,4 +1,4 @@
-"""Keys that callers must show, where the operator asks for them: read, checked, kept up to date.
+"""Keys that callers or operators must show, where they are asked for: read, checked, up to date.
 
 Only their SHA-256 digests are kept. What a caller shows is compared with every one of them in
 constant time, so the time of an answer tells nothing of how close a guess was.
@@ -12,6 +12,7 @@ import hmac
 import logging
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from service.startup_errors import InvalidSetting
@@ -28,36 +29,56 @@ KEY = re.compile(rf"[A-Za-z0-9._~+/-]{{{MIN_KEY_CHARS},{MAX_KEY_CHARS}}}=*")
 MAX_FILE_BYTES = 1_048_576
 
 
-def load_keys(listed: str | None, file: Path | None) -> ApiKeys | None:
-    """The keys of both places; None where neither is named, and everybody is served.
+def load_keys(listed: str | None, file: Path | None, setting: str = "api_keys") -> ApiKeys | None:
+    """The keys of both places; None where neither is named, and none is asked for.
 
     Args:
         listed: As `ApiKeys` has it.
         file: Likewise.
+        setting: Likewise.
 
     Raises:
         InvalidSetting: As `ApiKeys` does.
     """
-    return None if listed is None and file is None else ApiKeys(listed, file)
+    return None if listed is None and file is None else ApiKeys(listed, file, setting)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys that are asked for.
+
+    Attributes:
+        callers: On the port for scores; None where everybody is served.
+        operators: On the admin port; None where it takes the callers' keys, if there are any.
+    """
+
+    callers: ApiKeys | None = None
+    operators: ApiKeys | None = None
+
+    @property
+    def of_admin_port(self) -> ApiKeys | None:
+        """Those that the admin port asks for."""
+        return self.operators or self.callers
 
 
 class ApiKeys:
     """The keys of a list and of a file; those of the file follow its changes."""
 
-    def __init__(self, listed: str | None, file: Path | None) -> None:
+    def __init__(self, listed: str | None, file: Path | None, setting: str = "api_keys") -> None:
         """Read them.
 
         Args:
             listed: Keys with commas between them.
             file: One key a line; lines that begin with # say nothing.
+            setting: What messages call the list, and the file with `_file` behind it.
 
         Raises:
             InvalidSetting: No key, an unreadable file, or a key that is none. No message has one.
         """
-        self._listed = _listed_digests(listed) if listed is not None else ()
-        self._file = file
-        self._seen = _stamp(file) if file is not None else None
-        self._of_file = _file_digests(file) if file is not None else ()
+        self._listed = _listed_digests(setting, listed) if listed is not None else ()
+        self._file = _KeysFile(file, f"{setting}_file") if file is not None else None
+        self._seen = self._file.stamp() if self._file is not None else None
+        self._of_file = self._file.digests() if self._file is not None else ()
         self._complained = False
 
     @property
@@ -78,10 +99,10 @@ class ApiKeys:
         if self._file is None:
             return
         try:
-            stamp = _stamp(self._file)
+            stamp = self._file.stamp()
             if stamp == self._seen:
                 return
-            self._of_file = _file_digests(self._file)
+            self._of_file = self._file.digests()
         except InvalidSetting as error:
             if not self._complained:
                 logger.error("the keys stay as they were", extra={"reason": str(error)})
@@ -101,33 +122,46 @@ class ApiKeys:
 Stamp = tuple[int, int, int]
 
 
-def _stamp(file: Path) -> Stamp:
-    """What is another one once the file has been written, or another was put in its place."""
-    try:
-        found = file.stat()
-    except OSError as error:
-        raise _unreadable(file, error) from error
-    return found.st_mtime_ns, found.st_size, found.st_ino
+class _KeysFile:
+    """One key a line; its errors name the setting that it comes from."""
+
+    def __init__(self, path: Path, setting: str) -> None:
+        self._path = path
+        self._setting = setting
+
+    def stamp(self) -> Stamp:
+        """What is another one once the file has been written, or another was put in its place."""
+        try:
+            found = self._path.stat()
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def digests(self) -> tuple[bytes, ...]:
+        """Of its keys."""
+        try:
+            with self._path.open("rb") as opened:
+                content = opened.read(MAX_FILE_BYTES + 1)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        source = f"{self._setting}: {self._path}"
+        if len(content) > MAX_FILE_BYTES:
+            raise InvalidSetting(f"{source} is over {MAX_FILE_BYTES} bytes")
+        lines = content.decode("utf-8", errors="replace").splitlines()
+        places = ((f"line {number}", line.strip()) for number, line in enumerate(lines, 1))
+        keys = [(place, line) for place, line in places if line and not line.startswith("#")]
+        return _digests(source, keys)
+
+    def _unreadable(self, error: OSError) -> InvalidSetting:
+        return InvalidSetting(
+            f"{self._setting}: cannot read {self._path}: {error.strerror or error}"
+        )
 
 
-def _file_digests(file: Path) -> tuple[bytes, ...]:
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise _unreadable(file, error) from error
-    if len(content) > MAX_FILE_BYTES:
-        raise InvalidSetting(f"api_keys_file: {file} is over {MAX_FILE_BYTES} bytes")
-    lines = content.decode("utf-8", errors="replace").splitlines()
-    places = ((f"line {number}", line.strip()) for number, line in enumerate(lines, 1))
-    keys = [(place, line) for place, line in places if line and not line.startswith("#")]
-    return _digests(f"api_keys_file: {file}", keys)
-
-
-def _listed_digests(listed: str) -> tuple[bytes, ...]:
+def _listed_digests(setting: str, listed: str) -> tuple[bytes, ...]:
     keys = [key.strip() for key in listed.split(",")]
     places = [(f"key {number}", key) for number, key in enumerate(keys, 1) if key]
-    return _digests("api_keys", places)
+    return _digests(setting, places)
 
 
 def _digests(source: str, keys: Iterable[tuple[str, str]]) -> tuple[bytes, ...]:
@@ -140,9 +174,8 @@ def _digests(source: str, keys: Iterable[tuple[str, str]]) -> tuple[bytes, ...]:
             )
         digests.append(hashlib.sha256(key.encode("ascii")).digest())
     if not digests:
-        raise InvalidSetting(f"{source}: has no key; leave it out to serve everybody")
+        raise InvalidSetting(f"{source}: has no key; leave it out to ask for none")
     return tuple(dict.fromkeys(digests))
 
 
-def _unreadable(file: Path, error: OSError) -> InvalidSetting:
-    return InvalidSetting(f"api_keys_file: cannot read {file}: {error.strerror or error}")
+NO_KEYS = Keys()

@@ -1,4 +1,4 @@
-"""`GET /v1/models`: which model serves, which one did before, and how the last reload ended."""
+"""`GET /v1/models`: which model serves, which did before, how the last reload ended; the shadow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
-from service.api.state import state_of
+from service.api.state import Shadowing, state_of
 from service.errors import NotReady, ServiceError, Unauthorized
 from service.model_life.history import ModelHistory, ReloadReport, Tenure
 
@@ -38,6 +38,13 @@ class ModelTenure(BaseModel):
     until: datetime | None = Field(
         default=None, description="When another took over; absent while it serves."
     )
+
+
+class ShadowModel(ModelTenure):
+    """A second model, whose scores callers never see."""
+
+    role: Literal["shadow"] = Field(description="What it does here.")
+    share: float = Field(gt=0, le=1, description="Of the requests, those that it scores again.")
 
 
 class LastReload(BaseModel):
@@ -87,6 +94,14 @@ class ModelsResponse(BaseModel):
                         "at": "2026-11-30T12:00:00.500+00:00",
                         "took_ms": 2135.4,
                     },
+                    "shadow": {
+                        "name": "adrel-minilm-l6",
+                        "version": "0c4be97e1d55",
+                        "bundle": "2026-12-07",
+                        "since": "2026-11-30T12:00:00.750+00:00",
+                        "role": "shadow",
+                        "share": 0.05,
+                    },
                 }
             ]
         }
@@ -102,6 +117,9 @@ class ModelsResponse(BaseModel):
         description="Null before the first. One that was refused since another was under way does "
         "not count."
     )
+    shadow: ShadowModel | None = Field(
+        description="The model that scores a sample again to be compared; null where none does."
+    )
 
 
 @router.get(
@@ -111,11 +129,13 @@ class ModelsResponse(BaseModel):
     responses=documented_errors(Unauthorized, NotReady, ServiceError),
 )
 async def models(request: Request) -> Response:
-    """The model that serves and since when, the one before it, and how the last reload ended.
+    """The model that serves, the one before it, how the last reload ended, and the shadow.
 
     `object` and `data` are what clients of OpenAI and vLLM look for.
     """
-    return json_response(history_out(state_of(request).ready_reloads().history()))
+    state = state_of(request)
+    history = history_out(state.ready_reloads().history())
+    return json_response({**history, "shadow": _shadow_out(state.shadow)})
 
 
 def history_out(history: ModelHistory) -> dict[str, Any]:
@@ -147,6 +167,12 @@ def tenure_out(tenure: Tenure) -> dict[str, Any]:
     if tenure.until_s is not None:
         out["until"] = _instant(tenure.until_s)
     return out
+
+
+def _shadow_out(shadow: Shadowing | None) -> dict[str, Any] | None:
+    if shadow is None:
+        return None
+    return {**tenure_out(shadow.tenure), "role": "shadow", "share": shadow.share}
 
 
 def report_out(report: ReloadReport) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import Any
 from fastapi import Request
 
 from service.clock import Clock
+from service.domain import ScoreAnswer, ScoreQuery
 from service.errors import NotReady
 from service.metrics.all_metrics import Metrics
-from service.model_life.history import ModelHistory, ReloadReport
+from service.model_life.history import ModelHistory, ReloadReport, Tenure
 from service.request_record import RequestRecord
 from service.scorer import Scorer
 
@@ -61,6 +62,23 @@ class Reloads:
     history: Callable[[], ModelHistory]
 
 
+@dataclass(frozen=True, slots=True)
+class Shadowing:
+    """A second model that scores a share of the answers again.
+
+    Attributes:
+        offer: As `ShadowScorer.offer`.
+        forget: As `ShadowScorer.forget`.
+        tenure: Which model, and since when.
+        share: Of the requests, in 0-1.
+    """
+
+    offer: Callable[[ScoreQuery, ScoreAnswer], None]
+    forget: Callable[[], None]
+    tenure: Tenure
+    share: float
+
+
 ReadyParts = tuple[Scorer[Any], Clock, dict[str, Any]]
 """The scorer, the clock and the model's facts."""
 
@@ -72,6 +90,7 @@ class ServiceState:
     Attributes:
         serving: None until the first model is ready; another one after a reload.
         reloads: None until the first model is ready.
+        shadow: None where no second model is asked for.
         on_hangup: Asks for a reload without waiting for it; for a signal.
         drain: Ends the service in order: take no more, finish, give up when time is over.
         running_batches: How many run now.
@@ -85,12 +104,19 @@ class ServiceState:
     clock: Clock | None = None
     serving: Serving | None = None
     reloads: Reloads | None = None
+    shadow: Shadowing | None = None
     on_hangup: Callable[[], None] = _nothing_to_reload
     drain: Callable[[], Awaitable[None]] = _nothing_to_drain
     running_batches: Callable[[], int] = int
     draining: bool = False
     all_series: Callable[[], Awaitable[bytes]] | None = None
     request_listeners: tuple[Callable[[RequestRecord], None], ...] = ()
+
+    def begin_with(self, serving: Serving) -> None:
+        """Let requests begin with a model; the shadow compares no more with the one before it."""
+        self.serving = serving
+        if self.shadow is not None:
+            self.shadow.forget()
 
     def why_not_ready(self) -> str | None:
         """The reason, or None when requests are served."""

@@ -25,6 +25,7 @@ from service.errors import BundleRefused, ReloadRunning, ServiceError
 from service.heap import return_free_memory
 from service.model_life.history import ModelHistory, ReloadReport, Tenure
 from service.model_life.loaded_model import LoadedModel
+from service.scoring.bundle import Bundle
 from service.scoring.encoding import EncodedPair
 from service.startup_errors import StartupError
 
@@ -75,7 +76,7 @@ class ModelLife:
         self._reloading = asyncio.Lock()
         self._model = first
         since_s = unix_s()
-        self.history = ModelHistory(_tenure(first, since_s))
+        self.history = ModelHistory(tenure(first.bundle, since_s))
         serve(first, since_s)
 
     async def reload(self) -> ReloadReport:
@@ -139,7 +140,7 @@ class ModelLife:
         now_s, old = self._unix_s(), self._model
         self._serve(loaded, now_s)
         self._model = loaded
-        serving = _tenure(loaded, now_s)
+        serving = tenure(loaded.bundle, now_s)
         previous = replace(self.history.serving, until_s=now_s)
         self.history = ModelHistory(serving, previous, self.history.last_reload)
         logger.info(
@@ -157,6 +158,12 @@ class ModelLife:
         return report
 
 
-def _tenure(model: LoadedModel, since_s: float) -> Tenure:
-    identity, folder = model.bundle.manifest.model, model.bundle.path
-    return Tenure(identity.name, identity.version, folder.name, since_s)
+def tenure(bundle: Bundle, since_s: float) -> Tenure:
+    """What is told of a model.
+
+    Args:
+        bundle: It.
+        since_s: Unix time since which it scores.
+    """
+    identity = bundle.manifest.model
+    return Tenure(identity.name, identity.version, bundle.path.name, since_s)

@@ -21,6 +21,7 @@ GAUGES: Mapping[str, Callable[[float, float], float]] = {
             "adrel_inference_workers",
             "adrel_queue_pairs",
             "adrel_requests_in_flight",
+            "adrel_shadow_waiting_pairs",
             "adrel_worker_processes",
             "process_resident_memory_bytes",  # pages that workers share count for each
             "process_virtual_memory_bytes",
@@ -37,6 +38,7 @@ GAUGES: Mapping[str, Callable[[float, float], float]] = {
             "adrel_ready",
             "adrel_score_drift",
             "adrel_score_drift_scores",
+            "adrel_shadow_model_info",
             "process_open_fds",  # its limit is one for each process
             "python_info",
         ),

@@ -7,6 +7,7 @@ from prometheus_client.metrics_core import Metric
 from service.api.error_handlers import error_codes
 from service.caching.fixed_cache import FixedCache
 from service.metrics.all_metrics import Metrics
+from service.metrics.shadow_metrics import ShadowMetrics
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +17,8 @@ def families() -> list[Metric]:
     metrics.model.serves(name="m", version="1", precision="int8", provider="cpu", since_s=0)
     metrics.process.release_runs("1")
     metrics.model.watch_caches(FixedCache(2**16, 5), FixedCache(2**16, 5))
+    shadow = ShadowMetrics(metrics.registry)
+    shadow.shadow_is(name="m", version="2", precision="int8", provider="cpu")
     return list(metrics.registry.collect())
 
 

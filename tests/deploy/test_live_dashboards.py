@@ -66,7 +66,7 @@ def prometheus(service: RunningService, folder: Path) -> Iterator[httpx.Client]:
 def traffic(service: RunningService, number: int) -> None:
     """Requests that end in several ways."""
     ads = [{"id": str(i), "text": f"shoe bag {number} {i}"} for i in range(10)]
-    service.score({"query": "red shoe", "ads": ads})
+    service.score({"query": "red shoe", "ads": ads, "min_score": 0.5})
     service.score({"query": "red shoe", "ads": ads, "timeout_ms": 0.001})
     service.score({"query": "red shoe", "ads": []})
 
@@ -87,11 +87,12 @@ def unanswered(client: httpx.Client, queries: list[tuple[str, str]]) -> list[tup
 
 
 def test_every_query_of_every_dashboard_returns_data(
-    tiny_bundle_fp32: Path, tmp_path: Path
+    tiny_bundle_fp32: Path, tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
     left = dashboard_queries(rate_interval="30s")
     assert len(left) > 60
-    with running(tiny_bundle_fp32) as service, prometheus(service, tmp_path) as client:
+    shadow = ("--shadow-bundle", str(tiny_bundle_int8), "--shadow-share", "1")
+    with running(tiny_bundle_fp32, *shadow) as service, prometheus(service, tmp_path) as client:
         stop_s = time.monotonic() + DEADLINE_S
         number = 0
         while left:

@@ -45,6 +45,48 @@ def test_metrics_are_on_the_admin_port_alone_and_probes_on_both(tiny_bundle_int8
         assert admin.post("/v1/score", json={}, headers=key).json()["error"]["code"] == "not_found"
 
 
+def test_keys_of_operators_alone_open_it_where_there_are_any(
+    tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    caller = {"X-API-Key": "caller-key-0123456789"}
+    operator = {"Authorization": "Bearer operator-key-0123456789"}
+    file = tmp_path / "keys"
+    file.write_text("operator-key-0123456789\n")
+    arguments = ("--admin-port", "0", "--admin-keys-file", str(file))
+    with (
+        running(tiny_bundle_int8, *arguments, ADREL_API_KEYS=caller["X-API-Key"]) as service,
+        httpx.Client(base_url=admin_url(service)) as admin,
+    ):
+        for path in ("/metrics", "/livez", "/readyz"):
+            assert admin.get(path).status_code == 200
+        assert admin.post("/admin/reload", headers=caller).status_code == 401
+        assert admin.get("/v1/models", headers=caller).status_code == 401
+        assert 'adrel_unauthorized_total{key="wrong"} 2.0' in admin.get("/metrics").text
+        assert admin.post("/admin/reload", headers=operator).json()["result"] == "unchanged"
+        body = {"query": "red", "ads": ads("shoe")}
+        assert service.score(body, headers=caller).status_code == 200
+        assert service.score(body, headers=operator).status_code == 401
+        file.write_text("another-key-0123456789\n")
+        stop_s = time.monotonic() + DEADLINE_S
+        while admin.get("/v1/models", headers=operator).status_code == 200:
+            assert time.monotonic() < stop_s
+        changed = {"X-API-Key": "another-key-0123456789"}
+        assert admin.get("/v1/models", headers=changed).status_code == 200
+    assert "key-0123456789" not in str(service.log)
+
+
+def test_keys_of_operators_leave_callers_without_one(tiny_bundle_int8: Path) -> None:
+    with (
+        running(
+            tiny_bundle_int8, "--admin-port", "0", ADREL_ADMIN_KEYS="operator-key-0123456789"
+        ) as service,
+        httpx.Client(base_url=admin_url(service)) as admin,
+    ):
+        assert service.score({"query": "red", "ads": ads("shoe")}).status_code == 200
+        assert "401" not in str(service.client.get("/openapi.json").json()["paths"]["/v1/score"])
+        assert admin.post("/admin/reload").status_code == 401
+
+
 def test_it_stays_while_the_service_drains_and_goes_with_it(tiny_bundle_int8: Path) -> None:
     with (
         running(tiny_bundle_int8, "--admin-port", "0", "--inference-threads", "1") as stopping,

@@ -90,11 +90,36 @@ def test_an_empty_variable_for_keys_stops_the_start_instead_of_opening_the_door(
         load_settings([], {name: " "})
 
 
-@pytest.mark.parametrize("argv", [["--api-keys", "secret"], ["--api_keys=secret"]])
-def test_keys_are_no_option_and_are_not_shown(argv: list[str]) -> None:
+@pytest.mark.parametrize("keys", ["api-keys", "admin-keys"])
+@pytest.mark.parametrize("spelled", ["--{} secret", "--{}=secret"])
+@pytest.mark.parametrize("line", ["-", "_"])
+def test_keys_are_no_option_and_are_not_shown(keys: str, spelled: str, line: str) -> None:
+    argv = spelled.format(keys.replace("-", line)).split()
     with pytest.raises(InvalidSetting, match="seen by everyone on the machine") as told:
         load_settings(argv, {})
+    assert f"use --{keys}-file" in str(told.value)
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["ADREL_API_KEYS", "ADREL_API_KEYS_FILE", "ADREL_ADMIN_KEYS", "ADREL_ADMIN_KEYS_FILE"],
+)
+def test_keys_that_were_lost_on_the_way_stop_the_start(variable: str) -> None:
+    with pytest.raises(InvalidSetting, match=f"{variable}: is empty"):
+        load_settings([], {variable: " "})
+
+
+def test_keys_of_operators_without_a_port_of_theirs_stop_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(InvalidSetting, match="admin_keys need an admin_port"):
+        load_settings(["--admin-keys-file", "keys"], {})
+    monkeypatch.setenv("ADREL_ADMIN_KEYS", "secret")
+    with pytest.raises(InvalidSetting, match="admin_keys need an admin_port") as told:
+        load_settings([], {})
+    assert "secret" not in str(told.value)
+    assert load_settings(["--admin-port", "0"], {}).admin_keys is not None
 
 
 def test_keys_from_the_environment_are_not_shown_with_the_settings(

@@ -133,6 +133,17 @@ def test_every_key_is_compared_whichever_is_right(
     assert not any(FIRST.encode() in known for known in compared)
 
 
+def test_a_key_of_operators_that_is_none_is_told_by_their_setting(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="admin_keys: key 1 is no key"):
+        load_keys("secret", None, "admin_keys")
+    with pytest.raises(InvalidSetting, match=r"admin_keys_file: cannot read .*absent"):
+        load_keys(None, tmp_path / "absent", "admin_keys")
+    bad = tmp_path / "bad"
+    bad.write_text("secret")
+    with pytest.raises(InvalidSetting, match=r"admin_keys_file: .*bad: line 1 is no key"):
+        load_keys(None, bad, "admin_keys")
+
+
 @pytest.mark.anyio
 async def test_following_ends_at_once_where_there_is_no_file() -> None:
     await ApiKeys(FIRST, None).keep_following()
