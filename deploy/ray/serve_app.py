@@ -31,7 +31,8 @@ def replica_settings(options: Mapping[str, str], cores: float) -> Settings:
     """Settings of a replica: those given, then its environment, as the service has it.
 
     Args:
-        options: By name. A relative bundle is one of the repository; `inference_threads` needs no setting.
+        options: By name. A relative bundle is one of the repository; `inference_threads` needs no
+            setting.
         cores: That the cluster has given the replica. The machine's own count would be wrong: Ray
             neither pins processes nor sets quotas.
 
