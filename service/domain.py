@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,11 @@ class ScoreQuery:
     probe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AdScore:
-    """One ad's outcome. `score` is a calibrated probability in 0-1, or None."""
+class AdScore(NamedTuple):
+    """One ad's outcome. `score` is a calibrated probability in 0-1, or None.
+
+    A tuple, since every ad of every request has one: it is made in a third of a dataclass's time.
+    """
 
     ad_id: str
     score: float | None

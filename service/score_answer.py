@@ -84,21 +84,15 @@ def answer_of(
     if not known:
         raise _nothing_scored(query, pending)
     scores: list[float | None] = [None] * len(query.ads)
-    for index, value in zip(known, to_scores(pending.logits[known]), strict=True):
-        scores[index] = float(value)
+    for index, value in zip(known, to_scores(pending.logits[known]).tolist(), strict=True):
+        scores[index] = value
     least = query.min_score
-    ads = tuple(
-        AdScore(
-            ad_id=ad.id,
-            score=score,
-            status=status,
-            truncated=truncated,
-            eligible=None if least is None or score is None else score >= least,
-        )
-        for ad, score, status, truncated in zip(
-            query.ads, scores, pending.statuses, prepared.truncated, strict=True
-        )
-    )
+    eligible: list[bool | None] = [None] * len(query.ads)
+    if least is not None:
+        eligible = [None if score is None else score >= least for score in scores]
+    ids = [ad.id for ad in query.ads]
+    columns = zip(ids, scores, pending.statuses, prepared.truncated, eligible, strict=True)
+    ads = tuple([AdScore(*of_one_ad) for of_one_ad in columns])
     encoded_s = encoded_s or ended_s
     started_s = pending.started_s or (encoded_s if prepared.missing else ended_s)
     times = StageTimes(

@@ -7,12 +7,14 @@ import functools
 from collections.abc import Sequence
 from typing import Generic
 
+import numpy as np
+
 from service.batching.batcher import Batcher
 from service.batching.generation import Generation
 from service.batching.pair_job import Logits, PairJob, PendingRequest
 from service.caching.score_cache import ScoreCache
 from service.clock import Clock
-from service.domain import Ad, PairStatus, ScoreAnswer, ScoreQuery
+from service.domain import Ad, ScoreAnswer, ScoreQuery
 from service.errors import ServiceError
 from service.pair_seen import PairSeen
 from service.pair_text import P, PairText
@@ -103,12 +105,8 @@ class Scorer(Generic[P]):
             query.priority,
             all_or_nothing=query.all_or_nothing,
         )
-        missing = []
-        for index, hit in enumerate(found.tolist()):
-            if hit:
-                pending.settle(index, PairStatus.CACHED, logits[index])
-            else:
-                missing.append(index)
+        pending.settle_cached(found, logits)
+        missing = np.flatnonzero(~found).tolist()
         return Prepared(query, texts, keys, pending, truncated.tolist(), missing, accepted_s)
 
     async def complete(self, prepared: Prepared) -> ScoreAnswer:

@@ -72,9 +72,8 @@ class AdIn(StrictBody):
 
     @model_validator(mode="after")
     def _says_something_once(self) -> Self:
-        shown = self.title.strip() or self.description.strip()
         if self.text.strip():
-            if shown:
+            if self.title.strip() or self.description.strip():
                 raise ValueError("give either text, or title and description, not both")
         elif not self.title.strip():
             raise ValueError("an ad needs a title or a text that is not empty")

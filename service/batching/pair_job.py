@@ -94,6 +94,22 @@ class PendingRequest:
             self.was_cut_off = True
             self.close()
 
+    def settle_cached(self, found: NDArray[np.bool_], logits: Logits) -> None:
+        """Record all outcomes that were known before, at once.
+
+        Args:
+            found: (n,) whether there is one.
+            logits: (n, k); a row means something where there is.
+        """
+        self.logits[found] = logits[found]
+        self.statuses = [
+            PairStatus.CACHED if hit else status
+            for hit, status in zip(found.tolist(), self.statuses, strict=True)
+        ]
+        self._unsettled_pairs -= int(np.count_nonzero(found))
+        if self._unsettled_pairs == 0:
+            self.close()
+
     def settle(self, index: int, status: PairStatus, logits: Logits | None) -> None:
         """Record one pair's outcome. After the request is closed it is dropped."""
         if self.closed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -134,7 +134,7 @@ class RequestMetrics:
         self._auction_of[result].inc()
 
     def scored(
-        self, scores: Iterable[AdScore], times: StageTimes, slack_s: float, *, probe: bool = False
+        self, scores: Sequence[AdScore], times: StageTimes, slack_s: float, *, probe: bool = False
     ) -> None:
         """Record a request that was answered with scores.
 
@@ -148,14 +148,13 @@ class RequestMetrics:
         self._stage_of["queue"].observe(times.queue_s)
         self._stage_of["inference"].observe(times.inference_s)
         self._slack.observe(max(0.0, slack_s))
-        for ad in scores:
-            self._pair_of[ad.status].inc()
-            if probe:
-                continue
-            if ad.truncated:
-                self._truncated.inc()
-            if ad.score is not None:
-                self.scores.observe(ad.score)
+        # At once for all ads: a counter's lock is dearer than a look at the ads.
+        statuses = [ad.status for ad in scores]
+        for status, pairs in self._pair_of.items():
+            pairs.inc(statuses.count(status))
+        if not probe:
+            self._truncated.inc(sum([ad.truncated for ad in scores]))
+            self.scores.observe([ad.score for ad in scores if ad.score is not None])
 
     def pairs_lost(self, status: PairStatus, n_pairs: int) -> None:
         """Record the pairs of a request that ended without any score."""

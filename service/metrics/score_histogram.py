@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,10 +19,12 @@ class ScoreHistogram(Collector):
         self._counts = [0] * (len(BOUNDS) + 1)
         self._sum = 0.0
 
-    def observe(self, score: float) -> None:
-        """Count one score in 0-1."""
-        self._counts[bisect.bisect_left(BOUNDS, score)] += 1
-        self._sum += score
+    def observe(self, scores: Iterable[float]) -> None:
+        """Count a request's scores in 0-1."""
+        counts, place = self._counts, bisect.bisect_left
+        for score in scores:
+            counts[place(BOUNDS, score)] += 1
+            self._sum += score
 
     def counts(self) -> tuple[int, ...]:
         """Scores so far in each of the ten equal bins of 0-1."""

@@ -27,6 +27,19 @@ async def test_the_future_is_done_with_the_last_pair() -> None:
     assert pending.logits[1] == 2.5
 
 
+async def test_what_was_known_before_is_settled_at_once_and_the_rest_is_waited_for() -> None:
+    pending, known = a_request(3), np.array([[1.0], [9.0], [3.0]], np.float32)
+    pending.settle_cached(np.array([True, False, True]), known)
+    assert pending.statuses == [PairStatus.CACHED, PairStatus.DEADLINE, PairStatus.CACHED]
+    assert pending.logits[:, 0].tolist() == [1, 0, 3]
+    assert not pending.closed
+    pending.settle(1, PairStatus.OK, LOGIT)
+    assert pending.closed
+    whole = a_request(3)
+    whole.settle_cached(np.array([True] * 3), known)
+    assert whole.closed
+
+
 async def test_outcomes_that_come_after_the_close_are_dropped() -> None:
     pending = a_request(2)
     pending.settle(0, PairStatus.OK, LOGIT)
