@@ -10,6 +10,7 @@ import contextlib
 import gc
 import logging
 import os
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -47,6 +48,10 @@ from service.scorer import Scorer
 from service.scoring.encoding import EncodedPair
 from service.served_model import ServedModel
 from service.settings import Settings
+from service.shared_cache.entry import EntryFormat, machine_of
+from service.shared_cache.link import Connect
+from service.shared_cache.redis_of import connect_to
+from service.shared_cache.shared_scores import SharedCache, SharedScores
 from service.text_tokens import TextTokens
 
 logger = logging.getLogger(__name__)
@@ -89,6 +94,18 @@ def worker_count(settings: Settings) -> int:
     return usable_cores() if settings.provider == "cpu" else GPU_BATCHES_IN_FLIGHT
 
 
+def redis_of(settings: Settings) -> Connect | None:
+    """What connects to the redis that the settings name, if they name one.
+
+    Raises:
+        InvalidSetting: Its library is not installed.
+    """
+    if settings.redis_url is None:
+        return None
+    password = settings.redis_password
+    return connect_to(settings.redis_url, password.get_secret_value() if password else None)
+
+
 def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = None) -> FastAPI:
     """The application around a model that has passed its self-test.
 
@@ -96,7 +113,11 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
         settings: Effective settings.
         model: What `load_model` gave for them; the first to serve.
         keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
+
+    Raises:
+        InvalidSetting: It needs what is not installed.
     """
+    redis = redis_of(settings)
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
     routes = [score_route.SCORE_ROUTE, explain_route.EXPLAIN_ROUTE, *compatible.COUNTED_ROUTES]
     metrics = Metrics(CollectorRegistry(), routes, outcomes)
@@ -115,7 +136,7 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _lifespan(settings, state, first), _up_to_date(keys):
+        async with _lifespan(settings, state, first, redis), _up_to_date(keys):
             yield
 
     app = FastAPI(
@@ -143,7 +164,7 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 
 @asynccontextmanager
 async def _lifespan(
-    settings: Settings, state: ServiceState, first: list[LoadedModel]
+    settings: Settings, state: ServiceState, first: list[LoadedModel], redis: Connect | None
 ) -> AsyncIterator[None]:
     clock, limits, workers = LoopClock(), batch_limits(settings), worker_count(settings)
     source = model_source(settings)
@@ -168,6 +189,8 @@ async def _lifespan(
         on_thread_start()
         return source.load(before)
 
+    shared = _shared_cache(settings, redis, clock, state) if redis is not None else None
+
     def serve(model: LoadedModel, since_s: float) -> None:
         """Requests begin with this model from now on."""
         scorer = Scorer(
@@ -178,6 +201,7 @@ async def _lifespan(
             model.scores,
             TextTokens(model.bundle.encoder.tokenize, model.tokens),
             answer_margin_s=settings.answer_margin_ms / 1000,
+            shared=_shared_scores(shared, model) if shared is not None else None,
         )
         facts = model.bundle.manifest.model_dump(mode="json")
         state.serving = Serving(scorer, {**facts, **service_facts})
@@ -229,14 +253,40 @@ async def _lifespan(
     logger.info(
         "ready", extra={"model": serving.name, "version": serving.version, "workers": workers}
     )
-    watching = asyncio.create_task(signalled.run())
+    in_background = [signalled.run] if shared is None else [signalled.run, shared.run]
+    watching = [asyncio.create_task(run()) for run in in_background]
     loop_lag.start()
     yield
-    watching.cancel()
+    for task in watching:
+        task.cancel()
     loop_lag.stop()
     if tracing is not None:
         await tracing.stop()
     gc.unfreeze()
+
+
+def _shared_cache(
+    settings: Settings, redis: Connect, clock: LoopClock, state: ServiceState
+) -> SharedCache:
+    cache = SharedCache(
+        redis,
+        clock,
+        timeout_s=settings.redis_timeout_ms / 1000,
+        ttl_s=settings.redis_ttl_s,
+        random=random.random,
+        on_lookup=state.metrics.shared_cache.looked_up,
+    )
+    state.metrics.shared_cache.watch(cache.counts, lambda: cache.state)
+    return cache
+
+
+def _shared_scores(cache: SharedCache, model: LoadedModel) -> SharedScores:
+    entries = EntryFormat(
+        model.bundle.manifest.model.version,
+        machine_of(model.golden_logits),
+        model.bundle.n_logits,
+    )
+    return SharedScores(cache, entries)
 
 
 @asynccontextmanager

@@ -17,6 +17,12 @@ MAY_IMPORT = {
     "service/batching": {*FOUNDATION, "service.clock", "service.batching"},
     "service/scoring": {*FOUNDATION, "service.scoring", "service.pair_seen"},
     "service/caching": {"service.caching"},
+    "service/shared_cache/address.py": set(),
+    "service/shared_cache/breaker.py": set(),
+    "service/shared_cache/commands.py": set(),
+    "service/shared_cache/counts.py": set(),
+    "service/shared_cache/entry.py": set(),
+    "service/shared_cache": {"service.clock", "service.startup_errors", "service.shared_cache"},
     "service/text_tokens.py": {"service.caching"},
     "service/heap.py": set(),
     "service/pair_text.py": {
@@ -46,6 +52,7 @@ MAY_IMPORT = {
         "service.pair_seen",
         "service.pair_text",
         "service.score_answer",
+        "service.shared_cache.shared_scores",
         "service.text_tokens",
     },
     "service/score_answer.py": {*FOUNDATION, "service.batching.pair_job"},
@@ -55,6 +62,8 @@ MAY_IMPORT = {
         *FOUNDATION,
         "service.batching.batch",
         "service.caching.fixed_cache",
+        "service.shared_cache.breaker",
+        "service.shared_cache.counts",
         "service.metrics",
     },
     "service/connections.py": set(),
@@ -75,7 +84,7 @@ MAY_IMPORT = {
         "service.model_life.history",
         "service.api",
     },
-    "service/settings.py": {"service.startup_errors"},
+    "service/settings.py": {"service.shared_cache.address", "service.startup_errors"},
     "service/domain.py": set(),
     "service/errors.py": set(),
     "service/startup_errors.py": set(),
@@ -123,10 +132,20 @@ def test_only_one_module_knows_onnxruntime() -> None:
     assert users == ["onnx_model.py"]
 
 
-def test_importing_the_service_pulls_in_no_training_stack() -> None:
+def test_only_one_module_knows_hiredis() -> None:
+    users = [
+        file.relative_to(ROOT / "service").as_posix()
+        for file in sorted((ROOT / "service").rglob("*.py"))
+        if "hiredis" in imported_modules(file)
+    ]
+    assert users == ["shared_cache/connection.py"]
+
+
+def test_importing_the_service_pulls_in_no_training_stack_and_no_redis() -> None:
     code = (
         "import sys, service.app, service.__main__\n"
-        "banned = ('torch', 'transformers', 'optimum', 'sentence_transformers', 'peft', 'onnx')\n"
+        "banned = ('torch', 'transformers', 'optimum', 'sentence_transformers', 'peft', 'onnx', "
+        "'hiredis')\n"
         "print([name for name in banned if name in sys.modules])"
     )
     result = subprocess.run(
