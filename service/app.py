@@ -48,9 +48,9 @@ from service.scorer import Scorer
 from service.scoring.encoding import EncodedPair
 from service.served_model import ServedModel
 from service.settings import Settings
+from service.shared_cache.address import parse_redis_url
+from service.shared_cache.connector import RedisConnector
 from service.shared_cache.entry import EntryFormat, machine_of
-from service.shared_cache.link import Connect
-from service.shared_cache.redis_of import connect_to
 from service.shared_cache.shared_scores import SharedCache, SharedScores
 from service.text_tokens import TextTokens
 
@@ -94,18 +94,6 @@ def worker_count(settings: Settings) -> int:
     return usable_cores() if settings.provider == "cpu" else GPU_BATCHES_IN_FLIGHT
 
 
-def redis_of(settings: Settings) -> Connect | None:
-    """What connects to the redis that the settings name, if they name one.
-
-    Raises:
-        InvalidSetting: Its library is not installed.
-    """
-    if settings.redis_url is None:
-        return None
-    password = settings.redis_password
-    return connect_to(settings.redis_url, password.get_secret_value() if password else None)
-
-
 def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = None) -> FastAPI:
     """The application around a model that has passed its self-test.
 
@@ -113,11 +101,7 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
         settings: Effective settings.
         model: What `load_model` gave for them; the first to serve.
         keys: Of the callers, if any are asked for; kept up to date as long as the application runs.
-
-    Raises:
-        InvalidSetting: It needs what is not installed.
     """
-    redis = redis_of(settings)
     outcomes = ["ok", "partial", *error_handlers.error_codes()]
     routes = [score_route.SCORE_ROUTE, explain_route.EXPLAIN_ROUTE, *compatible.COUNTED_ROUTES]
     metrics = Metrics(CollectorRegistry(), routes, outcomes)
@@ -136,7 +120,7 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _lifespan(settings, state, first, redis), _up_to_date(keys):
+        async with _lifespan(settings, state, first), _up_to_date(keys):
             yield
 
     app = FastAPI(
@@ -164,7 +148,7 @@ def create_app(settings: Settings, model: LoadedModel, keys: ApiKeys | None = No
 
 @asynccontextmanager
 async def _lifespan(
-    settings: Settings, state: ServiceState, first: list[LoadedModel], redis: Connect | None
+    settings: Settings, state: ServiceState, first: list[LoadedModel]
 ) -> AsyncIterator[None]:
     clock, limits, workers = LoopClock(), batch_limits(settings), worker_count(settings)
     source = model_source(settings)
@@ -189,7 +173,7 @@ async def _lifespan(
         on_thread_start()
         return source.load(before)
 
-    shared = _shared_cache(settings, redis, clock, state) if redis is not None else None
+    shared = _shared_cache(settings, clock, state)
 
     def serve(model: LoadedModel, since_s: float) -> None:
         """Requests begin with this model from now on."""
@@ -265,11 +249,12 @@ async def _lifespan(
     gc.unfreeze()
 
 
-def _shared_cache(
-    settings: Settings, redis: Connect, clock: LoopClock, state: ServiceState
-) -> SharedCache:
+def _shared_cache(settings: Settings, clock: LoopClock, state: ServiceState) -> SharedCache | None:
+    if settings.redis_url is None:
+        return None
+    password = settings.redis_password.get_secret_value() if settings.redis_password else None
     cache = SharedCache(
-        redis,
+        RedisConnector(parse_redis_url(settings.redis_url), password).connect,
         clock,
         timeout_s=settings.redis_timeout_ms / 1000,
         ttl_s=settings.redis_ttl_s,

@@ -1,4 +1,4 @@
-"""What goes to redis and what comes back, without the library that packs and parses it."""
+"""What goes to redis and what comes back, whoever packs and reads it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 Command = tuple[bytes, ...]
 Answer = object
-"""What a parser makes of RESP: bytes, None, int or list; `Refusal` where redis said no."""
+"""Bytes, None, or a list of them; `Refusal` where redis said no."""
 
 OnAnswers = Callable[[list[Answer] | None], None]
 
@@ -30,7 +30,13 @@ class NotUsable(Exception):
 
 
 class Connection(Protocol):
-    """What sends commands."""
+    """What sends commands.
+
+    Attributes:
+        ended: Why it is no connection any more; None while it is one.
+    """
+
+    ended: str | None
 
     def send(self, commands: Sequence[Command], on_answers: OnAnswers) -> None:
         """Send commands at once; `on_answers` gets one answer each, None where it ended before."""
@@ -60,7 +66,7 @@ def answers_of(connection: Connection, commands: Sequence[Command]) -> asyncio.F
         if come.done():
             return  # nobody waits any more
         if answers is None:
-            come.set_exception(NotUsable("the connection ended before redis answered"))
+            come.set_exception(NotUsable(connection.ended or "the connection has ended"))
         else:
             come.set_result(answers)
 

@@ -95,6 +95,8 @@ class Link:
         connection = await self._connect(self._on_lost)
         try:
             await self._probe(connection)
+            if connection.ended is not None:  # by what came right after the answer
+                raise NotUsable(connection.ended)
         except BaseException:
             connection.abort("it is of no use")
             raise

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "service/shared_cache/commands.py": set(),
     "service/shared_cache/counts.py": set(),
     "service/shared_cache/entry.py": set(),
-    "service/shared_cache": {"service.clock", "service.startup_errors", "service.shared_cache"},
+    "service/shared_cache": {"service.clock", "service.shared_cache"},
     "service/text_tokens.py": {"service.caching"},
     "service/heap.py": set(),
     "service/pair_text.py": {
@@ -132,20 +132,10 @@ def test_only_one_module_knows_onnxruntime() -> None:
     assert users == ["onnx_model.py"]
 
 
-def test_only_one_module_knows_hiredis() -> None:
-    users = [
-        file.relative_to(ROOT / "service").as_posix()
-        for file in sorted((ROOT / "service").rglob("*.py"))
-        if "hiredis" in imported_modules(file)
-    ]
-    assert users == ["shared_cache/connection.py"]
-
-
-def test_importing_the_service_pulls_in_no_training_stack_and_no_redis() -> None:
+def test_importing_the_service_pulls_in_no_training_stack() -> None:
     code = (
         "import sys, service.app, service.__main__\n"
-        "banned = ('torch', 'transformers', 'optimum', 'sentence_transformers', 'peft', 'onnx', "
-        "'hiredis')\n"
+        "banned = ('torch', 'transformers', 'optimum', 'sentence_transformers', 'peft', 'onnx')\n"
         "print([name for name in banned if name in sys.modules])"
     )
     result = subprocess.run(

@@ -8,13 +8,10 @@ import pytest
 
 from service.shared_cache.address import RedisAddress
 from service.shared_cache.commands import NotUsable
-from tests.fakes import until
-from tests.service.shared_cache.peer import Peer
-
-pytest.importorskip("hiredis", reason="the extra redis is not installed")
-
 from service.shared_cache.connection import RedisConnection  # skips without it
 from service.shared_cache.connector import RedisConnector  # likewise
+from tests.fakes import until
+from tests.service.shared_cache.peer import Peer
 
 pytestmark = pytest.mark.anyio
 

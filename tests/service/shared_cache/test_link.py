@@ -145,7 +145,9 @@ async def test_one_probe_in_time_is_enough() -> None:
         assert link.state == "closed"
 
 
-async def test_a_connection_that_ends_during_the_probe_is_an_attempt_that_failed() -> None:
+async def test_a_connection_that_ends_during_the_probe_is_an_attempt_that_failed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     redis, clock = FakeRedis(), FakeClock()
     redis.probe_answers = []
     async with running(redis, clock) as link:
@@ -154,6 +156,18 @@ async def test_a_connection_that_ends_during_the_probe_is_an_attempt_that_failed
         assert link.state == "open"
         await pass_time(clock, FIRST_PAUSE_S)
         assert redis.n_attempts == 2
+    assert caplog.records[-1].__dict__["why"] == "redis closed the connection"
+
+
+async def test_a_connection_that_ends_right_after_the_probe_is_not_used() -> None:
+    redis, clock = FakeRedis(), FakeClock()
+    redis.probe_answers = []
+    async with running(redis, clock) as link:
+        redis.connections[0].answer([None, None])
+        redis.connections[0].abort("an answer came that nobody asked for")  # in the same piece
+        await turns()
+        assert in_use(link) is None
+        assert link.state == "open"
 
 
 async def test_a_fault_of_ours_is_logged_and_the_link_lives_on(
