@@ -44,7 +44,8 @@ class RunningRedis:
     def ask(self, *command: str) -> str:
         """The answer as redis' own command line shows it; also that it refuses, or is not there."""
         program = ["redis-cli", "-s", str(self.path), *command]
-        return subprocess.run(program, capture_output=True, text=True, check=False).stdout.strip()
+        answered = subprocess.run(program, stdout=subprocess.PIPE, check=False)
+        return answered.stdout.decode(errors="replace").strip()  # keys are no text
 
     def send(self, number: signal.Signals) -> None:
         assert self._process is not None

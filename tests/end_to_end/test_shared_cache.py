@@ -19,6 +19,7 @@ from tests.end_to_end.running_redis import DEADLINE_S, RunningRedis, nonsense_at
 from tests.end_to_end.running_service import RunningService, running
 
 N_ADS = 6
+TTL_S = 500
 WAIT_MS = 200  # for redis: generous, since the tests share their cores; a tenth of 10 s is more
 CALLS = itertools.count()
 
@@ -40,7 +41,15 @@ def replica_of(
 
 @pytest.fixture(scope="module")
 def replica(tiny_bundle_fp32: Path, redis: RunningRedis) -> Iterator[RunningService]:
-    with replica_of(tiny_bundle_fp32, redis) as service:
+    with replica_of(tiny_bundle_fp32, redis, "--redis-ttl-s", str(TTL_S)) as service:
+        in_use(service)
+        yield service
+
+
+@pytest.fixture(scope="module")
+def bare(tiny_bundle_fp32: Path, redis: RunningRedis) -> Iterator[RunningService]:
+    """A replica that keeps nothing itself."""
+    with replica_of(tiny_bundle_fp32, redis, "--cache-bytes", "0") as service:
         in_use(service)
         yield service
 
@@ -86,66 +95,61 @@ def statuses(answer: dict[str, Any]) -> set[str]:
     return {ad["status"] for ad in answer["scores"]}
 
 
+def score_and_write(service: RunningService, number: int) -> dict[str, Any]:
+    """An auction's answer; returns once its scores are in redis."""
+    before = service.metric(wrote("written"))
+    answer = score(service, number)
+    assert statuses(answer) == {"ok"}
+    service.reaches(wrote("written"), lambda value: value == before + N_ADS)
+    return answer
+
+
 def test_what_one_replica_scored_another_answers_with_the_same_score_to_the_last_bit(
-    replica: RunningService, redis: RunningRedis, tiny_bundle_fp32: Path
+    replica: RunningService, bare: RunningService
 ) -> None:
-    computed = score(replica, 1)
-    assert statuses(computed) == {"ok"}
-    replica.reaches(wrote("written"), lambda value: value >= N_ADS)
-    with replica_of(tiny_bundle_fp32, redis) as other:
-        in_use(other)
-        found = score(other, 1)
-        assert statuses(found) == {"cached"}
-        assert [ad["score"] for ad in found["scores"]] == [ad["score"] for ad in computed["scores"]]
-        assert looked_up(other, "hit") == N_ADS
-        assert statuses(score(other, 1)) == {"cached"}
-        assert looked_up(other, "hit") == N_ADS, "the second time its own cache knew them"
-        assert other.metric("adrel_batch_pairs_count") == 0
-
-
-def test_entries_hold_no_texts_and_are_forgotten_in_time(
-    replica: RunningService, redis: RunningRedis
-) -> None:
-    score(replica, 2)
-    replica.reaches(wrote("written"), lambda value: value >= N_ADS)
-    keys = redis.ask("--scan").splitlines()
-    assert len(keys) >= N_ADS
-    version = replica.client.get("/v1/model").json()["model"]["version"]
-    assert all(key.startswith(f"adrel:1:{version}:") for key in keys)
-    assert "shoe" not in " ".join(keys)
-    ages = redis.ask("EVAL", "return redis.call('PTTL', redis.call('RANDOMKEY'))", "0")
-    assert 0 < int(ages) <= 86_400_000
-
-
-def test_another_model_finds_nothing_of_the_first_ones(
-    replica: RunningService, redis: RunningRedis, tiny_bundle_fp32: Path, tmp_path: Path
-) -> None:
-    score(replica, 3)
-    replica.reaches(wrote("written"), lambda value: value >= N_ADS)
-    with replica_of(of_another_version(tiny_bundle_fp32, tmp_path / "b"), redis) as other:
-        in_use(other)
-        assert statuses(score(other, 3)) == {"ok"}
-        assert looked_up(other, "miss") == N_ADS
+    computed = score_and_write(replica, 1)
+    hits = looked_up(bare, "hit")
+    found = score(bare, 1)
+    assert statuses(found) == {"cached"}
+    assert [ad["score"] for ad in found["scores"]] == [ad["score"] for ad in computed["scores"]]
+    assert looked_up(bare, "hit") == hits + N_ADS
 
 
 def test_damaged_entries_are_computed_anew(
-    replica: RunningService, redis: RunningRedis, tiny_bundle_fp32: Path
+    replica: RunningService, bare: RunningService, redis: RunningRedis
 ) -> None:
-    computed = score(replica, 4)
-    replica.reaches(wrote("written"), lambda value: value >= N_ADS)
+    computed = score_and_write(replica, 2)
     damage_all = (
         "for _, key in ipairs(redis.call('KEYS', '*')) do "
         "redis.call('SETRANGE', key, 3, 'zz') end return 1"
     )
     assert redis.ask("EVAL", damage_all, "0") == "1"
-    with replica_of(tiny_bundle_fp32, redis) as other:
+    answer = score(bare, 2)
+    assert statuses(answer) == {"ok"}
+    assert [ad["score"] for ad in answer["scores"]] == [ad["score"] for ad in computed["scores"]]
+    assert looked_up(bare, "invalid") == N_ADS
+
+
+def test_entries_hold_no_texts_and_are_forgotten_in_time(
+    replica: RunningService, redis: RunningRedis
+) -> None:
+    score_and_write(replica, 3)
+    keys = redis.ask("--scan")
+    version = replica.client.get("/v1/model").json()["model"]["version"]
+    assert keys.count(f"adrel:1:{version}:") >= N_ADS
+    assert "shoe" not in keys
+    left_ms = redis.ask("EVAL", "return redis.call('PTTL', redis.call('RANDOMKEY'))", "0")
+    assert 0 < int(left_ms) <= 1000 * TTL_S
+
+
+def test_another_model_finds_nothing_of_the_first_ones(
+    replica: RunningService, redis: RunningRedis, tiny_bundle_fp32: Path, tmp_path: Path
+) -> None:
+    score_and_write(replica, 4)
+    with replica_of(of_another_version(tiny_bundle_fp32, tmp_path / "b"), redis) as other:
         in_use(other)
-        answer = score(other, 4)
-        assert statuses(answer) == {"ok"}
-        assert [ad["score"] for ad in answer["scores"]] == [
-            ad["score"] for ad in computed["scores"]
-        ]
-        assert looked_up(other, "invalid") == N_ADS
+        assert statuses(score(other, 4)) == {"ok"}
+        assert looked_up(other, "miss") == N_ADS
 
 
 @contextmanager
@@ -223,6 +227,7 @@ def test_a_redis_that_hangs_costs_a_few_auctions_a_moment_and_then_nothing(
         pytest.param([b"*2\r\n$-1\r\n$-1\r\n"] * 3, id="too many answers"),
         pytest.param([bytes((byte,)) for byte in b"*2\r\n$1"], id="half an answer"),
         pytest.param([b"-MOVED 1 127.0.0.1:1\r\n"], id="MOVED"),
+        pytest.param([b"-NOAUTH Authentication required.\r\n"], id="NOAUTH"),
         pytest.param([b"-LOADING Redis is loading the dataset in memory\r\n"], id="LOADING"),
         pytest.param([], id="nothing"),
     ],
@@ -277,15 +282,3 @@ def test_a_start_without_a_redis_works_and_finds_it_when_it_comes(
     told = [entry for entry in service.log if entry["level"] == "warning"]
     assert "cannot connect to redis" in told[0]["why"]
     assert "secret-7" not in str(service.log)
-
-
-def test_a_redis_that_asks_for_a_password_is_not_used_without_it(
-    tiny_bundle_fp32: Path, tmp_path: Path
-) -> None:
-    with (
-        redis_at(tmp_path / "s", "--requirepass", "secret-7") as redis,
-        replica_of(tiny_bundle_fp32, redis) as service,
-    ):
-        assert statuses(score(service)) == {"ok"}
-        assert service.metric('adrel_shared_cache_breaker{state="closed"}') == 0
-    assert "redis answered NOAUTH" in [entry.get("why") for entry in service.log]
