@@ -10,6 +10,7 @@ import contextlib
 import gc
 import logging
 import os
+import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -54,6 +55,10 @@ from service.shadow.policy import may_start
 from service.shadow.shadow_model import ShadowModel
 from service.shadow.shadow_model import load_shadow as open_shadow
 from service.shadow.shadow_scorer import ShadowScorer
+from service.shared_cache.address import parse_redis_url
+from service.shared_cache.connector import RedisConnector
+from service.shared_cache.entry import EntryFormat, machine_of
+from service.shared_cache.shared_scores import SharedCache, SharedScores
 from service.text_tokens import TextTokens
 
 logger = logging.getLogger(__name__)
@@ -208,6 +213,8 @@ async def _lifespan(
         on_thread_start()
         return source.load(before)
 
+    shared = _shared_cache(settings, clock, state)
+
     def serve(model: LoadedModel, since_s: float) -> None:
         """Requests begin with this model from now on."""
         scorer = Scorer(
@@ -218,6 +225,7 @@ async def _lifespan(
             model.scores,
             TextTokens(model.bundle.encoder.tokenize, model.tokens),
             answer_margin_s=settings.answer_margin_ms / 1000,
+            shared=_shared_scores(shared, model) if shared is not None else None,
         )
         facts = model.bundle.manifest.model_dump(mode="json")
         state.begin_with(Serving(scorer, {**facts, **service_facts}))
@@ -269,14 +277,41 @@ async def _lifespan(
     logger.info(
         "ready", extra={"model": serving.name, "version": serving.version, "threads": threads}
     )
-    watching = asyncio.create_task(signalled.run())
+    in_background = [signalled.run] if shared is None else [signalled.run, shared.run]
+    watching = [asyncio.create_task(run()) for run in in_background]
     loop_lag.start()
     yield batcher
-    watching.cancel()
+    for task in watching:
+        task.cancel()
     loop_lag.stop()
     if tracing is not None:
         await tracing.stop()
     gc.unfreeze()
+
+
+def _shared_cache(settings: Settings, clock: LoopClock, state: ServiceState) -> SharedCache | None:
+    if settings.redis_url is None:
+        return None
+    password = settings.redis_password.get_secret_value() if settings.redis_password else None
+    cache = SharedCache(
+        RedisConnector(parse_redis_url(settings.redis_url), password).connect,
+        clock,
+        timeout_s=settings.redis_timeout_ms / 1000,
+        ttl_s=settings.redis_ttl_s,
+        random=random.random,
+        on_lookup=state.metrics.shared_cache.looked_up,
+    )
+    state.metrics.shared_cache.watch(cache.counts, lambda: cache.state)
+    return cache
+
+
+def _shared_scores(cache: SharedCache, model: LoadedModel) -> SharedScores:
+    entries = EntryFormat(
+        model.bundle.manifest.model.version,
+        machine_of(model.golden_logits),
+        model.bundle.n_logits,
+    )
+    return SharedScores(cache, entries)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""One request from text to scores: cache, encode, queue, collect. Owns the deadline."""
+"""One request from text to scores: caches, encode, queue, collect. Owns the deadline."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from service.batching.generation import Generation
 from service.batching.pair_job import Logits, PairJob, PendingRequest
 from service.caching.score_cache import ScoreCache
 from service.clock import Clock
-from service.domain import Ad, ScoreAnswer, ScoreQuery
+from service.domain import Ad, PairStatus, ScoreAnswer, ScoreQuery
 from service.errors import ServiceError
 from service.pair_seen import PairSeen
 from service.pair_text import P, PairText
 from service.score_answer import PairDetails, Prepared, answer_of
+from service.shared_cache.shared_scores import Asked, SharedScores
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 
 AD_MARGIN_S = 2e-5  # to put one ad into the answer
@@ -47,6 +48,7 @@ class Scorer(Generic[P]):
         scores: ScoreCache,
         tokens: TextTokens,
         answer_margin_s: float,
+        shared: SharedScores | None = None,
     ) -> None:
         """Join the parts.
 
@@ -58,6 +60,7 @@ class Scorer(Generic[P]):
             scores: What was scored before.
             tokens: Tokenizes.
             answer_margin_s: How long before its deadline an answer is put together.
+            shared: What all replicas have scored before, where they share it.
         """
         self._answer_margin_s = answer_margin_s
         self._text = text
@@ -66,6 +69,7 @@ class Scorer(Generic[P]):
         self._clock = clock
         self._scores = scores
         self._tokens = tokens
+        self._shared = shared
         self._in_flight: dict[bytes, PairJob[P]] = {}
         # What the last batches computed; kept aside until the next request looks for it or there is
         # a step's worth, since many are put into the cache at the price of one.
@@ -126,10 +130,15 @@ class Scorer(Generic[P]):
         timer = self._clock.call_at(pending.deadline_s, pending.close)
         try:
             new = self._share(prepared)
+            asked = self._ask_shared(prepared, new)
             if sum(len(prepared.texts[indices[0]]) for indices in new.values()) > INLINE_MAX_CHARS:
-                # Before much is spent on the texts: is there room if they are all short?
-                self._batcher.check_room(pending, self._generation, [1] * len(new))
-            jobs = await self._jobs(prepared, new)
+                # Before much is spent on the texts: are they known elsewhere, and is there room for
+                # the others if they are all short?
+                await self._take_shared(prepared, new, asked)
+                asked = None
+                if new:
+                    self._batcher.check_room(pending, self._generation, [1] * len(new))
+            jobs = await self._jobs(prepared, new, asked)
             encoded_s = self._clock.now_s()
             if encoded_s >= pending.deadline_s:
                 pending.close()  # the timer may be a moment late
@@ -190,31 +199,58 @@ class Scorer(Generic[P]):
             self._batcher.submit(prepared.pending, list(shared.values()))
         return new
 
+    def _ask_shared(self, prepared: Prepared, new: dict[bytes, list[int]]) -> Asked | None:
+        """Begin to look up in the shared cache what only a computation could tell otherwise."""
+        if self._shared is None or not new or prepared.query.probe:
+            return None
+        return self._shared.ask(list(new), prepared.pending.deadline_s)
+
+    async def _take_shared(
+        self, prepared: Prepared, new: dict[bytes, list[int]], asked: Asked | None
+    ) -> None:
+        """Wait for what was asked, settle what is known, and leave the others in `new`."""
+        if self._shared is None or asked is None:
+            return
+        found = await self._shared.answer(asked)
+        for row, logits, truncated in zip(found.rows, found.logits, found.truncated, strict=True):
+            key = asked.digests[row]
+            for index in new.pop(key):
+                prepared.pending.settle(index, PairStatus.CACHED, logits)
+                prepared.truncated[index] = truncated
+            self._keep(key, logits, truncated)
+
     async def _jobs(
-        self, prepared: Prepared, new: dict[bytes, list[int]]
+        self, prepared: Prepared, new: dict[bytes, list[int]], asked: Asked | None
     ) -> dict[bytes, PairJob[P]]:
-        """A job for each key, with the request subscribed; none where the deadline comes first."""
-        texts = [prepared.texts[indices[0]] for indices in new.values()]
+        """A job for each key, with the request subscribed; none where the deadline comes first.
+
+        What the shared cache turns out to know meanwhile is settled, and leaves `new`.
+        """
         jobs: dict[bytes, PairJob[P]] = {}
         if not new:
             return jobs
+        if asked is not None:
+            await asyncio.sleep(0)  # the question leaves now, and is answered while we encode
         query = prepared.query
         queries = [query.query]
         if query.queries:
             queries = list(dict.fromkeys(query.queries[indices[0]] for indices in new.values()))
+        texts = [prepared.texts[indices[0]] for indices in new.values()]
         all_texts, keep = [*queries, *texts], not query.probe
         ids = await self._tokens.of(all_texts, prepared.pending.done, keep=keep)
         if ids is None:
             return jobs
         ids_of = dict(zip(queries, ids, strict=False))  # the ads' ids follow those of the queries
+        ids_of_ad = dict(zip(new, ids[len(queries) :], strict=True))
+        await self._take_shared(prepared, new, asked)
         query_ids = ids[0]
         pairs: list[P] = []
-        for indices, ad_ids in zip(new.values(), ids[len(queries) :], strict=True):
+        for key, indices in new.items():
             if query.queries:
                 query_ids = ids_of[query.queries[indices[0]]]
             if pairs and len(pairs) % PAIRS_A_STEP == 0:
                 await asyncio.sleep(0)
-            pairs.append(self._text.join(query_ids, ad_ids))
+            pairs.append(self._text.join(query_ids, ids_of_ad[key]))
         for (key, indices), encoded in zip(new.items(), pairs, strict=True):
             # Another request may have asked for the same pair while this one was encoded.
             jobs[key] = self._in_flight.get(key) or PairJob(
@@ -246,7 +282,13 @@ class Scorer(Generic[P]):
 
     def _settled(self, key: bytes, truncated: bool, keep: bool, logits: Logits | None) -> None:
         self._in_flight.pop(key, None)
-        if logits is not None and keep and self._scores.store.enabled:
+        if logits is not None and keep:
+            self._keep(key, logits, truncated)
+            if self._shared is not None:
+                self._shared.keep(key, logits, truncated)
+
+    def _keep(self, key: bytes, logits: Logits, truncated: bool) -> None:
+        if self._scores.store.enabled:
             self._fresh.append((key, logits, truncated))
             if len(self._fresh) >= PAIRS_A_STEP:
                 self._keep_fresh()

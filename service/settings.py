@@ -22,6 +22,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from service.shared_cache.address import parse_redis_url
 from service.startup_errors import InvalidSetting, UnknownSetting
 
 ENV_PREFIX = "ADREL_"
@@ -29,11 +30,17 @@ ENV_PREFIX = "ADREL_"
 # Kubernetes puts these into every pod of a namespace that has a Service named adrel.
 SERVICE_LINKS = re.compile(r"ADREL_(SERVICE_(HOST|PORT)|PORT_\d+_).*")
 
-KEYS = ("api_keys", "admin_keys")
-KEY_OPTIONS = {
-    spelled: keys for keys in KEYS for spelled in (f"--{keys}", f"--{keys.replace('_', '-')}")
+# Options are seen by everyone on the machine.
+SECRET_OPTIONS = {
+    "--api-keys": "use --api-keys-file, or the variable ADREL_API_KEYS",
+    "--admin-keys": "use --admin-keys-file, or the variable ADREL_ADMIN_KEYS",
+    "--redis-password": "use the variable ADREL_REDIS_PASSWORD",
 }
-KEY_VARIABLES = [f"{ENV_PREFIX}{keys}{suffix}".upper() for keys in KEYS for suffix in ("", "_file")]
+KEY_VARIABLES = [
+    f"{ENV_PREFIX}{keys}{suffix}".upper()
+    for keys in ("api_keys", "admin_keys")
+    for suffix in ("", "_file")
+]
 
 FinitePositive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -138,6 +145,21 @@ class Settings(BaseSettings):
     cache_bytes: int = Field(default=33_554_432, ge=0)
     """Memory for scores and tokens of what was asked before, taken at the start. 0: no cache."""
 
+    redis_url: str | None = None
+    """A redis in which replicas share scores: `redis://[user@]host[:port][/database]`,
+    `rediss://...` (TLS) or `unix:///path[?db=database]`. None: each has its own cache alone."""
+
+    redis_password: CliSuppress[SecretStr | None] = None
+    """For redis. A variable only: options are seen by everyone on the machine."""
+
+    redis_timeout_ms: FinitePositive = 2
+    """Longest wait for redis, counted in whole milliseconds, and never over a tenth of a request's
+    time; what has not come by then is computed."""
+
+    redis_ttl_s: PositiveInt = 86_400
+    """Time after which redis forgets a score. Scores of one model never change: it bounds memory
+    alone."""
+
     max_ads_per_request: PositiveInt = 1_000
     """Ads that one request may carry."""
 
@@ -174,6 +196,15 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _redis_is_named(self) -> Self:
+        if self.redis_url is not None:
+            try:
+                parse_redis_url(self.redis_url)
+            except ValueError as error:
+                raise ValueError(f"redis_url {error}") from None
+        return self
+
+    @model_validator(mode="after")
     def _default_is_within_the_ceiling(self) -> Self:
         if self.default_timeout_ms > self.max_timeout_ms:
             raise ValueError(
@@ -206,12 +237,9 @@ def load_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
 def _cli_source(argv: Sequence[str]) -> CliSettingsSource[object]:
     for option, value in zip_longest(argv, argv[1:]):
         name, has_value, after = option.partition("=")
-        if name in KEY_OPTIONS:
-            keys = KEY_OPTIONS[name]
-            raise InvalidSetting(
-                f"{name}: options are seen by everyone on the machine; use "
-                f"--{keys.replace('_', '-')}-file, or the variable {ENV_PREFIX}{keys.upper()}"
-            )
+        instead = SECRET_OPTIONS.get(name.replace("_", "-"))
+        if instead is not None:
+            raise InvalidSetting(f"{name}: options are seen by everyone on the machine; {instead}")
         # pydantic would take the default: an unset variable in a script must not start another
         # model than the one that was meant.
         if name.startswith("--") and (after if has_value else value) == "":

@@ -11,6 +11,7 @@ from service.metrics.connection_metrics import ConnectionMetrics
 from service.metrics.model_metrics import ModelMetrics
 from service.metrics.process_metrics import ProcessMetrics
 from service.metrics.request_metrics import RequestMetrics
+from service.metrics.shared_cache_metrics import SharedCacheMetrics
 from service.metrics.worker_metrics import WorkerMetrics
 
 
@@ -23,6 +24,7 @@ class Metrics:
         batches: What the model was given, and what waits for it.
         connections: Who is there, and who was turned away.
         model: Which one serves, and what it has seen.
+        shared_cache: What other replicas had computed already.
         process: Of the process that all of it runs in.
         workers: Of that process as one of several.
     """
@@ -42,5 +44,6 @@ class Metrics:
         self.batches = BatchMetrics(registry)
         self.connections = ConnectionMetrics(registry)
         self.model = ModelMetrics(registry, self.requests.scores.counts)
+        self.shared_cache = SharedCacheMetrics(registry)
         self.process = ProcessMetrics(registry)
         self.workers = WorkerMetrics(registry)

@@ -10,14 +10,15 @@ from pathlib import Path
 from service.batching.cost_model import CostModel
 from service.batching.generation import Generation
 from service.batching.planner import BatchLimits
-from service.caching.score_cache import ScoreCache
+from service.caching.score_cache import Logits, ScoreCache
 from service.caching.token_cache import TokenCache
 from service.cost_warm_up import learn_costs
 from service.scoring.bundle import (
     TOKENIZER_FILE,
     Bundle,
+    check_golden,
+    golden_logits,
     open_bundle,
-    self_test,
     verified_manifest,
 )
 from service.scoring.encoding import EncodedPair
@@ -37,12 +38,14 @@ class LoadedModel:
         generation: Its side in the batches, with what they cost.
         scores: What was scored by it before.
         tokens: Tokens by its tokenizer.
+        golden_logits: What it gives for its golden pairs here; other machines may round otherwise.
     """
 
     bundle: Bundle
     generation: Generation[EncodedPair]
     scores: ScoreCache
     tokens: TokenCache
+    golden_logits: Logits
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,8 @@ class ModelSource:
                 return None
         bundle = open_bundle(path, self.provider, before.bundle if before else None, self.mapped)
         self._check_lengths(bundle)
-        worst = self_test(bundle)
+        computed = golden_logits(bundle)
+        worst = check_golden(bundle, computed)
         if verified_manifest(path) != bundle.manifest:  # nor may a folder that was renamed
             raise BundleCorrupt(f"bundle at {path} was replaced while it was read; try again")
         logger.info("golden pairs agree with the export", extra={"worst_logit_difference": worst})
@@ -98,6 +102,7 @@ class ModelSource:
             Generation(bundle.model, cost_model),
             self._score_cache(bundle, before),
             self._token_cache(bundle, before),
+            computed,
         )
 
     def _check_lengths(self, bundle: Bundle) -> None:

@@ -191,21 +191,41 @@ def self_test(bundle: Bundle) -> float:
         BundleCorrupt: The golden file is malformed.
         BundleIncompatible: The graph does not run on its own golden pairs.
     """
-    with _reading(bundle.path):
-        rows = list(_golden_rows(bundle.path / GOLDEN_FILE, bundle.manifest.head.n_logits))
-    if len(rows) != bundle.manifest.golden.n_pairs:
-        raise BundleCorrupt(
-            f"bundle at {bundle.path} has {len(rows)} golden pairs, "
-            f"the manifest says {bundle.manifest.golden.n_pairs}"
-        )
-    pairs = [bundle.encoder.encode(query, [ad_text])[0] for query, ad_text, _ in rows]
-    expected = np.array([logits for *_, logits in rows])
+    return check_golden(bundle, golden_logits(bundle))
+
+
+def golden_logits(bundle: Bundle) -> NDArray[np.float32]:
+    """What the model gives for its golden pairs on this machine: (n, k).
+
+    Raises:
+        BundleCorrupt: The golden file is malformed.
+        BundleIncompatible: The graph does not run on its own golden pairs.
+    """
+    pairs = [bundle.encoder.encode(query, [ad])[0] for query, ad, _ in _golden_pairs(bundle)]
     try:
-        actual = bulk_logits(bundle.model, pairs)
+        return bulk_logits(bundle.model, pairs)
     except InferenceFailed as error:
         raise BundleIncompatible(
             f"bundle at {bundle.path} cannot score its own golden pairs: {error}"
         ) from error
+
+
+def check_golden(bundle: Bundle, actual: NDArray[np.float32]) -> float:
+    """Compare the golden pairs' logits with those seen at export.
+
+    Args:
+        bundle: The bundle.
+        actual: As `golden_logits` gives them.
+
+    Returns:
+        Worst absolute difference in logit.
+
+    Raises:
+        GoldenMismatch: It is over the manifest's tolerance, or not a number.
+        BundleCorrupt: The golden file is malformed.
+    """
+    rows = _golden_pairs(bundle)
+    expected = np.array([logits for *_, logits in rows])
     off = np.abs(actual - expected).max(axis=1)  # (n,), NaN where a logit is none
     tolerance = bundle.manifest.golden.logit_tolerance
     n_over = int((~(off <= tolerance)).sum())  # NaN is over
@@ -220,6 +240,18 @@ def self_test(bundle: Bundle) -> float:
 def _shortened(text: str) -> str:
     """For a message: in quotes, with what cannot be printed spelled out."""
     return ascii(text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "...")
+
+
+def _golden_pairs(bundle: Bundle) -> list[tuple[str, str, list[float]]]:
+    """Query, ad and the logits at export of each."""
+    with _reading(bundle.path):
+        rows = list(_golden_rows(bundle.path / GOLDEN_FILE, bundle.manifest.head.n_logits))
+    if len(rows) != bundle.manifest.golden.n_pairs:
+        raise BundleCorrupt(
+            f"bundle at {bundle.path} has {len(rows)} golden pairs, "
+            f"the manifest says {bundle.manifest.golden.n_pairs}"
+        )
+    return rows
 
 
 @contextlib.contextmanager

@@ -39,6 +39,7 @@ GAUGES: Mapping[str, Callable[[float, float], float]] = {
             "adrel_score_drift",
             "adrel_score_drift_scores",
             "adrel_shadow_model_info",
+            "adrel_shared_cache_breaker",
             "process_open_fds",  # its limit is one for each process
             "python_info",
         ),

@@ -18,6 +18,7 @@ from service.caching.token_cache import TokenCache
 from service.domain import Ad, ScoreQuery
 from service.pair_seen import PairSeen, SideSeen
 from service.scorer import Scorer
+from service.shared_cache.shared_scores import SharedScores
 from service.text_tokens import TextTokens
 from tests.fakes import FakeClock, FakeModel, FakePair, generation
 
@@ -57,8 +58,13 @@ class FakeText:
 
 
 class Bench:
-    def __init__(self, cache_bytes: int = 0) -> None:
-        self.clock, self.model = FakeClock(), FakeModel()
+    def __init__(
+        self,
+        cache_bytes: int = 0,
+        clock: FakeClock | None = None,
+        shared: SharedScores | None = None,
+    ) -> None:
+        self.clock, self.model = clock or FakeClock(), FakeModel()
         self.done: list[BatchDone] = []
         self.batcher: Batcher[FakePair] = Batcher(
             BatchLimits(max_pairs=2, max_padded_tokens=10**6, max_padding_ratio=0.9),
@@ -77,6 +83,7 @@ class Bench:
             self.scores,
             TextTokens(self.text.tokenize, TokenCache(0, 8)),
             answer_margin_s=0.01,
+            shared=shared,
         )
 
 

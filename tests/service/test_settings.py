@@ -90,14 +90,23 @@ def test_an_empty_variable_for_keys_stops_the_start_instead_of_opening_the_door(
         load_settings([], {name: " "})
 
 
-@pytest.mark.parametrize("keys", ["api-keys", "admin-keys"])
+@pytest.mark.parametrize(
+    ("option", "instead"),
+    [
+        ("api-keys", "--api-keys-file"),
+        ("admin-keys", "--admin-keys-file"),
+        ("redis-password", "the variable ADREL_REDIS_PASSWORD"),
+    ],
+)
 @pytest.mark.parametrize("spelled", ["--{} secret", "--{}=secret"])
 @pytest.mark.parametrize("line", ["-", "_"])
-def test_keys_are_no_option_and_are_not_shown(keys: str, spelled: str, line: str) -> None:
-    argv = spelled.format(keys.replace("-", line)).split()
+def test_secrets_are_no_option_and_are_not_shown(
+    option: str, instead: str, spelled: str, line: str
+) -> None:
+    argv = spelled.format(option.replace("-", line)).split()
     with pytest.raises(InvalidSetting, match="seen by everyone on the machine") as told:
         load_settings(argv, {})
-    assert f"use --{keys}-file" in str(told.value)
+    assert f"use {instead}" in str(told.value)
     assert "secret" not in str(told.value)
 
 
@@ -133,3 +142,25 @@ def test_keys_from_the_environment_are_not_shown_with_the_settings(
     with pytest.raises(InvalidSetting) as told:
         load_settings(["--default-timeout-ms", "90000"], {})
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize("url", ["redis://user:secret@cache", "redis://:secret@cache:port"])
+def test_a_password_in_the_url_of_redis_stops_the_start_and_is_not_shown(url: str) -> None:
+    with pytest.raises(InvalidSetting, match="redis_url") as told:
+        load_settings(["--redis-url", url], {})
+    assert "secret" not in str(told.value)
+
+
+def test_the_password_of_redis_comes_from_the_environment_and_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ADREL_REDIS_PASSWORD", "secret")
+    settings = load_settings(["--redis-url", "redis://cache"], {})
+    assert settings.redis_password is not None
+    assert settings.redis_password.get_secret_value() == "secret"
+    assert "secret" not in f"{settings!r} {settings}"
+
+
+def test_a_url_that_names_no_redis_stops_the_start() -> None:
+    with pytest.raises(InvalidSetting, match=r"redis_url is no URL of the form redis://"):
+        load_settings(["--redis-url", "cache:6379"], {})

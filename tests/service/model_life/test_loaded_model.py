@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from service.batching.planner import BatchLimits
+from service.caching.score_cache import Logits
 from service.model_life import loaded_model
 from service.model_life.loaded_model import LoadedModel, ModelSource
-from service.scoring.bundle import Bundle, self_test
+from service.scoring.bundle import Bundle, golden_logits
 from service.startup_errors import BundleCorrupt, BundleMissing, InvalidSetting
 from tests.bundle_variants import damage, link
 
@@ -29,6 +30,7 @@ def test_a_model_is_loaded_with_its_caches_and_its_costs_known(
     assert 0 < model.generation.cost.batch_s(8, 32.0) < 1
     assert model.scores.store.enabled
     assert model.tokens.store.enabled
+    assert model.golden_logits.shape == (model.bundle.manifest.golden.n_pairs, 1)
 
 
 def test_the_version_that_serves_already_is_not_loaded_again(source: ModelSource) -> None:
@@ -80,15 +82,15 @@ def test_parts_of_two_bundles_never_become_a_model(
     folder = Path(shutil.copytree(one, tmp_path / "folder"))
     link(folder, source.path)
 
-    def replaced_meanwhile(bundle: Bundle) -> float:
+    def replaced_meanwhile(bundle: Bundle) -> Logits:
         if renamed:
             folder.rename(tmp_path / "parked")
             shutil.copytree(other, folder)
         else:
             link(other, source.path)
-        return self_test(bundle)
+        return golden_logits(bundle)
 
-    monkeypatch.setattr(loaded_model, "self_test", replaced_meanwhile)
+    monkeypatch.setattr(loaded_model, "golden_logits", replaced_meanwhile)
     if renamed:
         with pytest.raises(BundleCorrupt, match="replaced while it was read"):
             source.load()
