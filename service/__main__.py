@@ -41,6 +41,9 @@ LAST_ANSWERS_S = 1
 LAST_BATCHES_S = 2.0
 LOOK_EVERY_S = 0.01
 
+# To end what is left: traces that are still to be sent, files, the interpreter.
+LAST_EXIT_S = 1
+
 # Scrapers and probes are few.
 ADMIN_CONNECTIONS = 64
 
@@ -76,11 +79,12 @@ def _serve(settings: Settings) -> None:
     keys = load_keys(listed, settings.api_keys_file)
     app = create_app(settings, load_model(settings), keys)
     state: ServiceState = app.state.service
+    drain_s = math.ceil(settings.drain_timeout_s) + LAST_ANSWERS_S
     config = _server_config(
         public_door(app, keys),
         state,
         max_connections=settings.max_connections,
-        timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + LAST_ANSWERS_S,
+        timeout_graceful_shutdown=drain_s,
         lifespan="on",
     )
     admin = None
@@ -94,13 +98,23 @@ def _serve(settings: Settings) -> None:
             lifespan="off",
         )
         admin = (AdminServer(admin_config), admin_listener)
+    stop_limit_s = settings.shutdown_delay_s + drain_s + LAST_BATCHES_S + LAST_EXIT_S
     # Looked up when the signals come: the application sets them when it has started.
-    server = Server(config, lambda: state.drain(), lambda: state.on_hangup(), admin)  # noqa: PLW0108
+    server = Server(
+        config,
+        lambda: state.drain(),  # noqa: PLW0108
+        lambda: state.on_hangup(),  # noqa: PLW0108
+        admin,
+        on_stop_signal=lambda: state.stop_is_asked(stop_limit_s),
+        shutdown_delay_s=settings.shutdown_delay_s,
+    )
     state.metrics.connections.watch_open(lambda: len(server.server_state.connections))
     try:
         server.run(sockets=[listener])
     finally:
-        if not _batches_end(state.running_batches, time.monotonic, time.sleep):
+        if state.stuck_workers() or not _batches_end(
+            state.running_batches, time.monotonic, time.sleep
+        ):
             # A run that hangs in the runtime would hold the interpreter's exit for ever.
             logging.getLogger(__name__).error("a batch never ended; leaving without it")
             logging.shutdown()

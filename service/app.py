@@ -10,7 +10,7 @@ import contextlib
 import gc
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -35,10 +35,12 @@ from service.api.state import Reloads, RequestLimits, ServiceState, Serving
 from service.api.tracing import start_tracing
 from service.batching.batcher import Batcher
 from service.batching.planner import BatchLimits
-from service.clock import LoopClock
+from service.batching.watchdog import BatchWatchdog
+from service.clock import Clock, LoopClock
 from service.cpu import give_way, usable_cores
 from service.heap import freeze_heap
 from service.loop_lag import LoopLagProbe
+from service.loop_watch import LoopWatch
 from service.metrics.all_metrics import Metrics
 from service.model_life.loaded_model import LoadedModel, ModelSource
 from service.model_life.model_life import ModelLife
@@ -209,7 +211,6 @@ async def _lifespan(
     signalled = ReloadOnSignal(life.reload_in_turn)
     state.reloads = Reloads(life.reload, lambda: life.history)
     state.on_hangup = signalled.ask
-    loop_lag = LoopLagProbe(clock, state.metrics.process.loop_lagged)
     request_log = RequestLog(clock, every_request=settings.log_requests)
     state.request_listeners = (request_log,)
     tracing = start_tracing(os.environ, release(), clock.now_s)
@@ -230,13 +231,43 @@ async def _lifespan(
         "ready", extra={"model": serving.name, "version": serving.version, "workers": workers}
     )
     watching = asyncio.create_task(signalled.run())
-    loop_lag.start()
-    yield
+    with _watched(settings.watchdog_s, state, batcher, clock):
+        yield
     watching.cancel()
-    loop_lag.stop()
     if tracing is not None:
         await tracing.stop()
     gc.unfreeze()
+
+
+@contextlib.contextmanager
+def _watched(
+    watchdog_s: float, state: ServiceState, batcher: Batcher[EncodedPair], clock: Clock
+) -> Iterator[None]:
+    """See that batches end and that the event loop turns; that a stop ends is seen to the last."""
+    watchdog = BatchWatchdog(batcher.batches, batcher.give_up, watchdog_s)
+    loop_watch = LoopWatch(watchdog_s)
+
+    def tick(lag_s: float) -> None:
+        """Called ten times a second."""
+        state.metrics.process.loop_lagged(lag_s)
+        watchdog.look(clock.now_s())
+        loop_watch.beat()
+
+    def stop_is_asked(limit_s: float) -> None:
+        """Called in the handler of the stop signal."""
+        state.stopping = True
+        loop_watch.leave_within(limit_s)
+
+    state.stop_is_asked = stop_is_asked
+    state.stuck_workers = lambda: batcher.stuck_workers
+    state.usable_workers = lambda: batcher.usable_workers
+    state.metrics.batches.watch_stuck_workers(state.stuck_workers)
+    loop_lag = LoopLagProbe(clock, tick)
+    loop_lag.start()
+    loop_watch.start()
+    yield
+    loop_lag.stop()
+    loop_watch.stop()
 
 
 @asynccontextmanager

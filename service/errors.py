@@ -11,7 +11,8 @@
     |- Overloaded                 pairs -> queue: nothing was admitted
     |   |- QueueFull              the queue would hold more seconds of work than its limit
     |   `- DeadlineUnreachable    it would be late, or make an admitted one late
-    |- NotReady                   before warm-up has ended, or while draining
+    |- NotReady                   before warm-up has ended, while draining, or with no worker left
+    |- NotLive                    a probe's answer alone: only a new process can cure it
     |- DeadlineExceeded           queue -> answer: time ran out before any ad had a score
     |- InferenceFailed            batch -> logits: the runtime refused the batch
     `- ReloadError                an operator's reload did not happen; the model serves on
@@ -198,12 +199,21 @@ CUT_OFF = "the service stopped before this request was scored"
 
 
 class NotReady(ServiceError):
-    """The service cannot score now: it is starting, or draining before it stops."""
+    """The service cannot score now: it is starting, draining before it stops, or stuck."""
 
     code = "not_ready"
 
     def __init__(self, why: str) -> None:
         super().__init__(f"not ready: {why}")
+
+
+class NotLive(ServiceError):
+    """Something has failed that only a new process can cure. Never the outcome of a request."""
+
+    code = "not_live"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"not live: {why}; restart the process")
 
 
 class DeadlineExceeded(ServiceError):

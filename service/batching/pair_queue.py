@@ -53,6 +53,10 @@ class PairQueue(Generic[E]):
         """Some of its pairs wait."""
         return generation in self._tables
 
+    def workers_are(self, workers: int) -> None:
+        """Reckon with so many workers from now on; with one where none is left."""
+        self._machine = replace(self._machine, workers=max(1, workers))
+
     def wait_s(self) -> float:
         """Predicted seconds until all that waits has run."""
         _, work_s = self._waiting()

@@ -62,9 +62,19 @@ class BatchMetrics:
             "adrel_inference_workers", "Batches that can run at once.", registry=registry
         )
 
+        self._stuck_workers = Gauge(
+            "adrel_stuck_workers",
+            "Inference threads in a batch that does not end.",
+            registry=registry,
+        )
+
     def workers_are(self, n_workers: int) -> None:
         """Say how many batches can run at once."""
         self._workers.set(n_workers)
+
+    def watch_stuck_workers(self, stuck_workers: Callable[[], int]) -> None:
+        """Ask how many are stuck whenever the metrics are scraped."""
+        self._stuck_workers.set_function(stuck_workers)
 
     def watch_queue(
         self,
