@@ -197,6 +197,7 @@ async def _lifespan(
     state.metrics.batches.watch_queue(
         lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
     )
+    state.metrics.batches.watch_budget(lambda: batcher.budget_tokens)
     state.clock = clock
     state.running_batches = lambda: batcher.running_batches
     life = ModelLife(

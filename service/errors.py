@@ -15,6 +15,7 @@
     |- NotLive                    a probe's answer alone: only a new process can cure it
     |- DeadlineExceeded           queue -> answer: time ran out before any ad had a score
     |- InferenceFailed            batch -> logits: the runtime refused the batch
+    |   `- OutOfMemory            fewer pairs at a time may succeed; never reaches a caller
     `- ReloadError                an operator's reload did not happen; the model serves on
         |- BundleRefused          what the bundle's folder holds now cannot be served
         `- ReloadRunning          another reload is under way
@@ -238,6 +239,10 @@ class InferenceFailed(ServiceError):
 
     def __init__(self, message: str = "the model failed on every ad of this request") -> None:
         super().__init__(message)
+
+
+class OutOfMemory(InferenceFailed):
+    """Memory did not suffice for the batch. No caller meets it: the batch runs again in halves."""
 
 
 class ReloadError(ServiceError):

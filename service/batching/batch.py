@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from service.batching.generation import E, Generation
 from service.batching.pair_job import PairJob
+from service.batching.split_run import Outcome, Run, run_split
 from service.domain import PairStatus
 
 logger = logging.getLogger(__name__)
-
-Outcome = NDArray[np.float32] | BaseException
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,7 @@ class BatchDone:
         predicted_s: Seconds that it was expected to take.
         inference_s: Seconds in the worker.
         failed: The model raised.
+        splits: How often a part of it was run again in halves, for want of memory.
     """
 
     n_pairs: int
@@ -38,6 +38,7 @@ class BatchDone:
     predicted_s: float
     inference_s: float
     failed: bool
+    splits: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,12 +55,9 @@ class Batch(Generic[E]):
         """The model that runs it."""
         return self.jobs[0].generation
 
-    def run(self) -> Outcome:
+    def run(self) -> Run:
         """The model's logits, or what it raised."""
-        try:
-            return self.generation.model.logits([job.encoded for job in self.jobs])
-        except BaseException as error:  # whatever it is, the callers must hear of it
-            return error
+        return run_split(self.generation.model, [job.encoded for job in self.jobs])
 
     def settle(self, outcome: Outcome) -> bool:
         """On the event loop: tell everyone what became of their pairs.
@@ -80,7 +78,7 @@ class Batch(Generic[E]):
                 job.settle(PairStatus.FAILED, None, self.started_s)
         return True
 
-    def done(self, ended_s: float, failed: bool) -> BatchDone:
+    def done(self, ended_s: float, failed: bool, splits: int = 0) -> BatchDone:
         """What is told of it after its end."""
         return BatchDone(
             n_pairs=len(self.jobs),
@@ -89,6 +87,7 @@ class Batch(Generic[E]):
             predicted_s=self.predicted_s,
             inference_s=ended_s - self.started_s,
             failed=failed,
+            splits=splits,
         )
 
 

@@ -16,11 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Generic
 
 from service.batching.admission import Caution
-from service.batching.batch import Batch, BatchDone, Outcome
+from service.batching.batch import Batch, BatchDone
 from service.batching.generation import E, Generation
 from service.batching.pair_job import PairJob, PendingRequest
 from service.batching.pair_queue import PairQueue
 from service.batching.planner import BatchLimits, fair_batch_pairs
+from service.batching.split_run import Run
+from service.batching.token_budget import TokenBudget
 from service.batching.worker_slots import WorkerSlots
 from service.clock import Clock
 from service.domain import PairStatus, Priority
@@ -67,6 +69,7 @@ class Batcher(Generic[E]):
         self._clock = clock
         self._on_batch = on_batch
         self._limits = limits
+        self._budget = TokenBudget(limits.max_padded_tokens, limits.max_padded_tokens)
         self._executor = ThreadPoolExecutor(workers, "inference", initializer=on_worker_start)
         self._drained: asyncio.Event | None = None
         self._leaving: list[tuple[Generation[E], asyncio.Event]] = []
@@ -93,6 +96,11 @@ class Batcher(Generic[E]):
         return len(self._slots.given_up)
 
     @property
+    def budget_tokens(self) -> int:
+        """Most padded tokens of a batch now; under the limit for a while after memory ran out."""
+        return self._budget.at(self._clock.now_s()).tokens
+
+    @property
     def usable_workers(self) -> int:
         """All other workers."""
         return self._slots.usable
@@ -116,7 +124,7 @@ class Batcher(Generic[E]):
             self._queue.workers_are(self._slots.usable)
         took_s = now_s - batch.started_s
         error = InferenceFailed(f"a batch of {len(batch.jobs)} pairs did not end in {took_s:.1f} s")
-        self._settle(batch, error, now_s, ())
+        self._settle(batch, Run(error), now_s, ())
         for job in left:
             job.cut_off()
             job.settle(PairStatus.DEADLINE, None)  # nobody hears, but it is in flight no more
@@ -175,7 +183,7 @@ class Batcher(Generic[E]):
             except RuntimeError as error:  # no thread can be started
                 with self._lock:
                     self._slots.end(batch)
-                self._settle(batch, error, batch.started_s, ())
+                self._settle(batch, Run(error), batch.started_s, ())
 
     async def finish(self, generation: Generation[E], timeout_s: float) -> bool:
         """Wait until none of a generation's pairs waits or runs; all others go on meanwhile.
@@ -272,7 +280,8 @@ class Batcher(Generic[E]):
     def _next_batch(self, max_pairs: int) -> tuple[Batch[E] | None, list[PairJob[E]]]:
         """The batch that runs next, if any, and jobs that no batch can have ready in time."""
         now_s = self._clock.now_s()
-        jobs, doomed = self._queue.take(now_s, max_pairs)
+        self._follow_budget(self._budget.at(now_s))
+        jobs, doomed = self._queue.take(now_s, max_pairs, self._budget.tokens)
         if not jobs:
             if not self._slots.running:
                 for generation in {job.generation for job in doomed}:
@@ -290,7 +299,7 @@ class Batcher(Generic[E]):
             ended = batch
             doomed: list[PairJob[E]] = []
             awaited = True
-            outcome = batch.run()
+            ran = batch.run()
             ended_s = self._clock.now_s()
             batch = None
             try:
@@ -298,7 +307,9 @@ class Batcher(Generic[E]):
                     awaited = self._slots.end(ended)
                     if not awaited:
                         self._queue.workers_are(self._slots.usable)
-                    if awaited and not isinstance(outcome, BaseException):
+                    if ran.too_large_tokens is not None:
+                        self._follow_budget(self._budget.lowered(ran.too_large_tokens, ended_s))
+                    elif awaited and not isinstance(ran.outcome, BaseException):
                         ended.generation.cost_model.observe(
                             len(ended.jobs), ended.padded_tokens, ended_s - ended.started_s
                         )
@@ -309,12 +320,20 @@ class Batcher(Generic[E]):
                 logger.exception("the next batch could not be planned")
             settle = self._settle if awaited else self._settle_late
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear
-                loop.call_soon_threadsafe(settle, ended, outcome, ended_s, doomed)
+                loop.call_soon_threadsafe(settle, ended, ran, ended_s, doomed)
+
+    def _follow_budget(self, budget: TokenBudget) -> None:
+        """Take a budget over; the log has the beginning and the end of a shortage."""
+        if budget.is_short and not self._budget.is_short:
+            logger.warning("out of memory; batches are smaller", extra={"tokens": budget.tokens})
+        elif self._budget.is_short and not budget.is_short:
+            logger.info("memory suffices again", extra={"tokens": budget.tokens})
+        self._budget = budget
 
     def _settle(
         self,
         batch: Batch[E],
-        outcome: Outcome,
+        ran: Run,
         ended_s: float,
         doomed: Sequence[PairJob[E]],
     ) -> None:
@@ -322,12 +341,13 @@ class Batcher(Generic[E]):
         try:
             for job in doomed:
                 job.settle(PairStatus.DEADLINE, None)
-            self._on_batch(batch.done(ended_s, failed=not batch.settle(outcome)))
+            failed = not batch.settle(ran.outcome)
+            self._on_batch(batch.done(ended_s, failed, ran.splits))
         finally:
             self._note_what_ended()
 
     def _settle_late(
-        self, batch: Batch[E], _: Outcome, ended_s: float, doomed: Sequence[PairJob[E]]
+        self, batch: Batch[E], _: Run, ended_s: float, doomed: Sequence[PairJob[E]]
     ) -> None:
         """On the event loop: a batch that was given up has come back; its callers have gone."""
         for job in doomed:

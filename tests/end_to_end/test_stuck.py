@@ -82,6 +82,22 @@ def test_a_run_that_raises_fails_its_own_batch_and_the_next_one_is_scored(
         assert broken.service.metric("adrel_batch_failures_total") == 1
 
 
+def test_batches_that_memory_does_not_suffice_for_are_run_in_smaller_parts(
+    tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    body = {"query": "red", "ads": ads(*[f"{word} shoe" for word in "abcdefgh"])}
+    with faulty(tiny_bundle_int8, tmp_path, "--workers", "1") as broken:
+        sound = broken.service.score(body).json()["scores"]
+        full_tokens = broken.service.metric("adrel_batch_token_budget")
+        broken.break_it("memory 12")
+        for _ in range(2):
+            assert broken.service.score(body).json()["scores"] == sound
+        assert broken.service.metric("adrel_batch_splits_total") > 0
+        assert broken.service.metric("adrel_batch_token_budget") <= 12 < full_tokens
+        assert broken.service.metric("adrel_batch_failures_total") == 0
+        assert broken.messages().count("out of memory; batches are smaller") == 1
+
+
 def test_one_thread_that_hangs_fails_its_callers_and_the_other_one_goes_on(
     tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
