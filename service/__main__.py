@@ -24,6 +24,7 @@ try:
     from service.app import create_app, load_model
     from service.connections import ConnectionLimits, guarded
     from service.log import configure_logging
+    from service.log_writer import BackgroundHandler
     from service.server import AdminServer, Server, bind
     from service.settings import Settings, load_settings
     from service.startup_errors import StartupError
@@ -62,15 +63,14 @@ def main() -> int:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         settings = load_settings(sys.argv[1:], os.environ)
-        configure_logging(settings.log_level)
-        _serve(settings)
+        _serve(settings, configure_logging(settings.log_level))
     except StartupError as error:
         print(f"adrel: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _serve(settings: Settings) -> None:
+def _serve(settings: Settings, log: BackgroundHandler) -> None:
     listener = bind(settings.host, settings.port)
     admin_listener = None
     if settings.admin_port is not None:
@@ -108,6 +108,7 @@ def _serve(settings: Settings) -> None:
         on_stop_signal=lambda: state.stop_is_asked(stop_limit_s),
         shutdown_delay_s=settings.shutdown_delay_s,
     )
+    log.on_lost = state.metrics.process.log_line_lost
     state.metrics.connections.watch_open(lambda: len(server.server_state.connections))
     try:
         server.run(sockets=[listener])

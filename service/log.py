@@ -30,8 +30,8 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False, default=str)
 
 
-def configure_logging(level: str) -> None:
-    """Send every logger's records, uvicorn's too, through one JSON handler."""
+def configure_logging(level: str) -> BackgroundHandler:
+    """Send every logger's records, uvicorn's too, through one JSON handler, which is returned."""
     handler = BackgroundHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.captureWarnings(True)  # Python's own warnings too
@@ -42,3 +42,4 @@ def configure_logging(level: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+    return handler
