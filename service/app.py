@@ -35,9 +35,9 @@ from service.api.state import Reloads, RequestLimits, ServiceState, Serving
 from service.api.tracing import start_tracing
 from service.batching.batcher import Batcher
 from service.batching.planner import BatchLimits
-from service.batching.watchdog import BatchWatchdog
+from service.batching.watchdog import BatchWatchdog, ThreadUse
 from service.clock import Clock, LoopClock
-from service.cpu import give_way, usable_cores
+from service.cpu import give_way, thread_core_s, usable_cores
 from service.heap import freeze_heap
 from service.loop_lag import LoopLagProbe
 from service.loop_watch import LoopWatch
@@ -245,7 +245,12 @@ def _watched(
     watchdog_s: float, state: ServiceState, batcher: Batcher[EncodedPair], clock: Clock
 ) -> Iterator[None]:
     """See that batches end and that the event loop turns; that a stop ends is seen to the last."""
-    watchdog = BatchWatchdog(batcher.batches, batcher.give_up, watchdog_s)
+
+    def thread_use(thread_id: int) -> ThreadUse | None:
+        use = thread_core_s(thread_id)
+        return ThreadUse(*use) if use is not None else None
+
+    watchdog = BatchWatchdog(batcher.batches, batcher.give_up, watchdog_s, thread_use)
     loop_watch = LoopWatch(watchdog_s)
 
     def tick(lag_s: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
@@ -41,14 +42,23 @@ class BatchDone:
     splits: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Batch(Generic[E]):
-    """A batch in a worker; its jobs are all of one generation."""
+    """A batch in a worker; its jobs are all of one generation.
+
+    Attributes:
+        jobs: At least one.
+        padded_tokens: Pairs x longest length.
+        started_s: When it was planned; monotonic seconds.
+        predicted_s: Seconds that it was expected to take then.
+        thread_id: The system's, of the thread that runs it; None before it does.
+    """
 
     jobs: Sequence[PairJob[E]]
     padded_tokens: int
     started_s: float
     predicted_s: float
+    thread_id: int | None = None
 
     @property
     def generation(self) -> Generation[E]:
@@ -57,6 +67,7 @@ class Batch(Generic[E]):
 
     def run(self) -> Run:
         """The model's logits, or what it raised."""
+        self.thread_id = threading.get_native_id()
         return run_split(self.generation.model, [job.encoded for job in self.jobs])
 
     def settle(self, outcome: Outcome) -> bool:

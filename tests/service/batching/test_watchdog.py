@@ -4,7 +4,13 @@ import pytest
 
 from service.batching.batch import Batch
 from service.batching.pair_job import PairJob
-from service.batching.watchdog import MOST_A_LOOK_S, PATIENCE, BatchWatchdog, time_limit_s
+from service.batching.watchdog import (
+    MOST_A_LOOK_S,
+    PATIENCE,
+    BatchWatchdog,
+    ThreadUse,
+    time_limit_s,
+)
 from tests.fakes import FakeModel, FakePair, generation
 
 LEAST_S = 10.0
@@ -22,18 +28,23 @@ class Bench:
         self.running: list[Batch[FakePair]] = []
         self.given_up: list[Batch[FakePair]] = []
         self.now_s = 100.0
+        self.use: ThreadUse | None = None
         self.watchdog: BatchWatchdog[FakePair] = BatchWatchdog(
-            lambda: self.running, self.give_up, LEAST_S
+            lambda: self.running, self.give_up, LEAST_S, lambda _: self.use
         )
 
     def give_up(self, overdue: Batch[FakePair]) -> None:
         self.running = [one for one in self.running if one is not overdue]
         self.given_up.append(overdue)
 
-    def watch(self, seconds: float) -> None:
+    def watch(self, seconds: float, core_share: float | None = None) -> None:
+        """Time passes; threads want a core all the time and get so much of one, or sleep."""
         until_s = self.now_s + seconds
         while self.now_s < until_s:
             self.now_s += 0.1
+            if core_share is not None:
+                had_s = self.use.core_s if self.use is not None else 3.0
+                self.use = ThreadUse(wants_core=True, core_s=had_s + 0.1 * core_share)
             self.watchdog.look(self.now_s)
 
 
@@ -75,6 +86,25 @@ def test_time_in_which_the_process_stood_still_is_not_held_against_a_batch() -> 
     bench.watch(LEAST_S - 1 - MOST_A_LOOK_S - 0.2)
     assert bench.given_up == []
     bench.watch(1.5)
+    assert len(bench.given_up) == 1
+
+
+def test_a_batch_that_waits_for_a_core_is_not_stuck_and_one_that_uses_it_up_is() -> None:
+    bench = Bench()
+    bench.running = [batch()]
+    bench.running[0].thread_id = 7
+    bench.watch(5 * LEAST_S, core_share=0.1)
+    assert bench.given_up == []
+    bench.watch(LEAST_S, core_share=1.0)
+    assert len(bench.given_up) == 1
+
+
+def test_a_batch_that_sleeps_has_had_its_time_whatever_it_has_had_of_a_core() -> None:
+    bench = Bench()
+    bench.running = [batch()]
+    bench.running[0].thread_id = 7
+    bench.use = ThreadUse(wants_core=False, core_s=3.0)
+    bench.watch(LEAST_S + 0.3)
     assert len(bench.given_up) == 1
 
 
