@@ -49,7 +49,7 @@ def _start() -> Callable[[], int]:
 
         return partial(command.main, sys.argv[2:], Settings.model_fields["max_body_bytes"].default)
     settings = load_settings(sys.argv[1:], os.environ)
-    configure_logging(settings.log_level)
+    log = configure_logging(settings.log_level)
     if settings.workers > 1:
         # Without the model's libraries: a supervisor needs neither them nor their memory.
         from service.workers.supervisor import supervise
@@ -57,7 +57,7 @@ def _start() -> Callable[[], int]:
         return partial(supervise, settings, sys.argv[1:])
     from service.serve import serve
 
-    return partial(serve, settings)
+    return partial(serve, settings, log)
 
 
 if __name__ == "__main__":

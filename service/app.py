@@ -12,7 +12,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -38,10 +38,12 @@ from service.api.state import Reloads, RequestLimits, ServiceState, Serving, Sha
 from service.api.tracing import start_tracing
 from service.batching.batcher import Batcher
 from service.batching.planner import BatchLimits
-from service.clock import LoopClock
-from service.cpu import give_way, usable_cores
+from service.batching.watchdog import BatchWatchdog, ThreadUse
+from service.clock import Clock, LoopClock
+from service.cpu import give_way, thread_core_s, usable_cores
 from service.heap import freeze_heap
 from service.loop_lag import LoopLagProbe
+from service.loop_watch import LoopWatch
 from service.metrics.all_metrics import Metrics
 from service.metrics.shadow_metrics import ShadowMetrics
 from service.model_life.loaded_model import LoadedModel, ModelSource
@@ -243,6 +245,7 @@ async def _lifespan(
     state.metrics.batches.watch_queue(
         lambda: batcher.queued_pairs, lambda: batcher.queued_s, lambda: batcher.running_batches
     )
+    state.metrics.batches.watch_budget(lambda: batcher.budget_tokens)
     state.clock = clock
     state.running_batches = lambda: batcher.running_batches
     life = ModelLife(
@@ -257,7 +260,6 @@ async def _lifespan(
     signalled = ReloadOnSignal(life.reload_in_turn)
     state.reloads = Reloads(life.reload, lambda: life.history)
     state.on_hangup = signalled.ask
-    loop_lag = LoopLagProbe(clock, state.metrics.process.loop_lagged)
     request_log = RequestLog(clock, every_request=settings.log_requests)
     state.request_listeners = (request_log,)
     tracing = start_tracing(os.environ, release(), clock.now_s)
@@ -279,11 +281,10 @@ async def _lifespan(
     )
     in_background = [signalled.run] if shared is None else [signalled.run, shared.run]
     watching = [asyncio.create_task(run()) for run in in_background]
-    loop_lag.start()
-    yield batcher
+    with _watched(settings.watchdog_s, state, batcher, clock):
+        yield batcher
     for task in watching:
         task.cancel()
-    loop_lag.stop()
     if tracing is not None:
         await tracing.stop()
     gc.unfreeze()
@@ -355,6 +356,42 @@ async def _shadowing(
         working.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await working
+
+
+@contextlib.contextmanager
+def _watched(
+    watchdog_s: float, state: ServiceState, batcher: Batcher[EncodedPair], clock: Clock
+) -> Iterator[None]:
+    """See that batches end and that the event loop turns; that a stop ends is seen to the last."""
+
+    def thread_use(thread_id: int) -> ThreadUse | None:
+        use = thread_core_s(thread_id)
+        return ThreadUse(*use) if use is not None else None
+
+    watchdog = BatchWatchdog(batcher.batches, batcher.give_up, watchdog_s, thread_use)
+    loop_watch = LoopWatch(watchdog_s)
+
+    def tick(lag_s: float) -> None:
+        """Called ten times a second."""
+        state.metrics.process.loop_lagged(lag_s)
+        watchdog.look(clock.now_s())
+        loop_watch.beat()
+
+    def stop_is_asked(limit_s: float) -> None:
+        """Called in the handler of the stop signal."""
+        state.stopping = True
+        loop_watch.leave_within(limit_s)
+
+    state.stop_is_asked = stop_is_asked
+    state.stuck_workers = lambda: batcher.stuck_workers
+    state.usable_workers = lambda: batcher.usable_workers
+    state.metrics.batches.watch_stuck_workers(state.stuck_workers)
+    loop_lag = LoopLagProbe(clock, tick)
+    loop_lag.start()
+    loop_watch.start()
+    yield
+    loop_lag.stop()
+    loop_watch.stop()
 
 
 @asynccontextmanager

@@ -42,6 +42,22 @@ def give_way() -> None:
         os.sched_setscheduler(threading.get_native_id(), os.SCHED_IDLE, os.sched_param(0))
 
 
+def thread_core_s(thread_id: int) -> tuple[bool, float] | None:
+    """Whether a thread of this process runs or waits for a core, and what it has had of one.
+
+    Args:
+        thread_id: The system's, as `threading.get_native_id` gives it.
+
+    Returns:
+        With the seconds since the thread began; None for one that has ended, or where the system
+        does not tell. Source: proc_pid_stat(5), and Linux' Documentation/scheduler/sched-stats.
+    """
+    folder = Path("/proc/self/task") / str(thread_id)
+    state = _read(folder / "stat").rpartition(") ")[2][:1]
+    core_ns = _read(folder / "schedstat").partition(" ")[0]
+    return (state == "R", int(core_ns) / 1e9) if state and core_ns else None
+
+
 def usable_cores() -> int:
     """Cores given by the affinity mask and the cgroup's quota."""
     if hasattr(os, "sched_getaffinity"):

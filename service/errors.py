@@ -11,9 +11,11 @@
     |- Overloaded                 pairs -> queue: nothing was admitted
     |   |- QueueFull              the queue would hold more seconds of work than its limit
     |   `- DeadlineUnreachable    it would be late, or make an admitted one late
-    |- NotReady                   before warm-up has ended, or while draining
+    |- NotReady                   before warm-up has ended, while draining, or with no worker left
+    |- NotLive                    a probe's answer alone: only a new process can cure it
     |- DeadlineExceeded           queue -> answer: time ran out before any ad had a score
     |- InferenceFailed            batch -> logits: the runtime refused the batch
+    |   `- OutOfMemory            fewer pairs at a time may succeed; never reaches a caller
     `- ReloadError                an operator's reload did not happen; the model serves on
         |- BundleRefused          what the bundle's folder holds now cannot be served
         `- ReloadRunning          another reload is under way
@@ -198,12 +200,21 @@ CUT_OFF = "the service stopped before this request was scored"
 
 
 class NotReady(ServiceError):
-    """The service cannot score now: it is starting, or draining before it stops."""
+    """The service cannot score now: it is starting, draining before it stops, or stuck."""
 
     code = "not_ready"
 
     def __init__(self, why: str) -> None:
         super().__init__(f"not ready: {why}")
+
+
+class NotLive(ServiceError):
+    """Something has failed that only a new process can cure. Never the outcome of a request."""
+
+    code = "not_live"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"not live: {why}; restart the process")
 
 
 class DeadlineExceeded(ServiceError):
@@ -228,6 +239,10 @@ class InferenceFailed(ServiceError):
 
     def __init__(self, message: str = "the model failed on every ad of this request") -> None:
         super().__init__(message)
+
+
+class OutOfMemory(InferenceFailed):
+    """Memory did not suffice for the batch. No caller meets it: the batch runs again in halves."""
 
 
 class ReloadError(ServiceError):

@@ -36,8 +36,8 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False, default=str)
 
 
-def configure_logging(level: str, **always: object) -> None:
-    """Send every logger's records, uvicorn's too, through one JSON handler.
+def configure_logging(level: str, **always: object) -> BackgroundHandler:
+    """Send every logger's records, uvicorn's too, through one JSON handler, which is returned.
 
     Args:
         level: Least severe lines to write.
@@ -53,3 +53,4 @@ def configure_logging(level: str, **always: object) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+    return handler

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections.abc import Callable
 from typing import TextIO
 
 MAX_WAITING_LINES = 1000
@@ -18,6 +19,9 @@ class BackgroundHandler(logging.Handler):
     """Formats where the record is made, writes elsewhere; drops what cannot be written.
 
     How many lines were lost stands in a line of its own, once one can be written again.
+
+    Attributes:
+        on_lost: Told of each line that is lost, in whichever thread it was.
     """
 
     def __init__(self, stream: TextIO, max_waiting_lines: int = MAX_WAITING_LINES) -> None:
@@ -28,6 +32,7 @@ class BackgroundHandler(logging.Handler):
             max_waiting_lines: Beyond it lines are lost.
         """
         super().__init__()
+        self.on_lost: Callable[[], None] = lambda: None
         self._stream = stream
         self._lines: queue.Queue[str | None] = queue.Queue(max_waiting_lines)
         self._lost_lines = 0
@@ -39,7 +44,7 @@ class BackgroundHandler(logging.Handler):
         try:
             self._lines.put_nowait(self.format(record))
         except Exception:  # no room, or a record that cannot be told: a log must not break its user
-            self._lost_lines += 1
+            self._lose()
 
     def close(self) -> None:
         """Write what waits, for a second at most; called at the interpreter's exit."""
@@ -50,6 +55,10 @@ class BackgroundHandler(logging.Handler):
             return
         self._thread.join(CLOSE_TIMEOUT_S)
 
+    def _lose(self) -> None:
+        self._lost_lines += 1
+        self.on_lost()
+
     def _write_all(self) -> None:
         while (line := self._lines.get()) is not None:
             self._write(line)
@@ -59,7 +68,7 @@ class BackgroundHandler(logging.Handler):
             self._stream.write(f"{line}\n")
             self._stream.flush()
         except (OSError, ValueError):  # full or gone; closed, or what it cannot encode
-            self._lost_lines += 1
+            self._lose()
             return
         if self._lost_lines:
             lost, self._lost_lines = self._lost_lines, 0

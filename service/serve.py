@@ -25,6 +25,7 @@ from service.api.state import ServiceState
 from service.app import create_app, load_model, load_shadow
 from service.connections import ConnectionLimits, guarded
 from service.listening import bind
+from service.log_writer import BackgroundHandler
 from service.model_life.loaded_model import LoadedModel
 from service.server import AdminServer, Server
 from service.settings import Settings
@@ -40,6 +41,9 @@ LAST_ANSWERS_S = 1
 LAST_BATCHES_S = 2.0
 LOOK_EVERY_S = 0.01
 
+# To end what is left: traces that are still to be sent, files, the interpreter.
+LAST_EXIT_S = 1
+
 # Scrapers and probes are few.
 ADMIN_CONNECTIONS = 64
 
@@ -52,15 +56,21 @@ class Assembled:
         state: Of the service.
         config: Of the server that scores.
         admin: The operators' server and its socket, where there is one.
+        stop_limit_s: From the beginning of the drain to the end of the process, at most.
     """
 
     state: ServiceState
     config: uvicorn.Config
     admin: tuple[AdminServer, socket.socket] | None
+    stop_limit_s: float
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, log: BackgroundHandler) -> int:
     """Serve until a stop signal.
+
+    Args:
+        settings: Effective settings.
+        log: Where its lines go; those that are lost are counted.
 
     Returns:
         0, the exit code of a stop.
@@ -81,8 +91,12 @@ def serve(settings: Settings) -> int:
         lambda: state.drain(),  # noqa: PLW0108
         lambda: state.on_hangup(),  # noqa: PLW0108
         assembled.admin,
+        on_stop_signal=lambda: state.stop_is_asked(
+            settings.shutdown_delay_s + assembled.stop_limit_s
+        ),
+        shutdown_delay_s=settings.shutdown_delay_s,
     )
-    run(server, state, [listener])
+    run(server, state, [listener], log)
     return 0
 
 
@@ -120,15 +134,17 @@ def assemble(
     """
     app = create_app(settings, model, keys, load_shadow(settings), mapped)
     state: ServiceState = app.state.service
+    drain_s = math.ceil(settings.drain_timeout_s) + LAST_ANSWERS_S
+    stop_limit_s = drain_s + LAST_BATCHES_S + LAST_EXIT_S
     config = _server_config(
         public_door(app, keys.callers),
         state,
         max_connections=settings.max_connections,
-        timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + LAST_ANSWERS_S,
+        timeout_graceful_shutdown=drain_s,
         lifespan="on",
     )
     if admin_listener is None:
-        return Assembled(state, config, None)
+        return Assembled(state, config, None, stop_limit_s)
     admin_app = create_admin_app(state, [models_route.router, admin_routes.router])
     admin_config = _server_config(
         admin_door(admin_app, keys.of_admin_port),
@@ -137,16 +153,24 @@ def assemble(
         timeout_graceful_shutdown=LAST_ANSWERS_S,
         lifespan="off",
     )
-    return Assembled(state, config, (AdminServer(admin_config), admin_listener))
+    return Assembled(state, config, (AdminServer(admin_config), admin_listener), stop_limit_s)
 
 
-def run(server: Server, state: ServiceState, listeners: Sequence[socket.socket]) -> None:
+def run(
+    server: Server,
+    state: ServiceState,
+    listeners: Sequence[socket.socket],
+    log: BackgroundHandler,
+) -> None:
     """Run the server until it has stopped, and do not wait for a batch that never ends."""
+    log.on_lost = state.metrics.process.log_line_lost
     state.metrics.connections.watch_open(lambda: len(server.server_state.connections))
     try:
         server.run(sockets=list(listeners))
     finally:
-        if not _batches_end(state.running_batches, time.monotonic, time.sleep):
+        if state.stuck_workers() or not _batches_end(
+            state.running_batches, time.monotonic, time.sleep
+        ):
             # A run that hangs in the runtime would hold the interpreter's exit for ever.
             logging.getLogger(__name__).error("a batch never ended; leaving without it")
             logging.shutdown()

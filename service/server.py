@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 
@@ -38,6 +40,9 @@ class Server(uvicorn.Server):
         drain: Callable[[], Awaitable[None]],
         on_hangup: Callable[[], None],
         admin: tuple[AdminServer, socket.socket] | None = None,
+        *,
+        on_stop_signal: Callable[[], None] = lambda: None,
+        shutdown_delay_s: float = 0.0,
     ) -> None:
         """Serve nothing yet.
 
@@ -47,12 +52,23 @@ class Server(uvicorn.Server):
             on_hangup: Called on the event loop at every SIGHUP.
             admin: The operators' server and its socket. It is up before this one and after it, so
                 that they can see it start, drain and stop.
+            on_stop_signal: Called in the handler of the first one, even when the loop is stuck.
+            shutdown_delay_s: From the stop signal to the drain; all is served meanwhile.
         """
         super().__init__(config)
         self._drain = drain
         self._on_hangup = on_hangup
         self._admin = admin
         self._admin_serves: asyncio.Task[None] | None = None
+        self._on_stop_signal = on_stop_signal
+        self._shutdown_delay_s = shutdown_delay_s
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop in order at the first signal, at once at the second."""
+        if self.should_exit:
+            os._exit(128 + sig)  # as a shell tells of a process that a signal has ended
+        self._on_stop_signal()
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then listen."""
@@ -67,7 +83,10 @@ class Server(uvicorn.Server):
             logger.info("listening", extra={"url": url_of(bound)})
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, drain, let the answers leave, stop the application."""
+        """Wait for traffic to go, stop listening, drain, let the answers leave, end the rest."""
+        # Callers that keep their connections would come back on them: let each answer end its own.
+        self.server_state.default_headers += [(b"connection", b"close")]
+        await asyncio.sleep(self._shutdown_delay_s)
         drain = asyncio.ensure_future(self._drain())
         await super().shutdown(sockets)
         await drain

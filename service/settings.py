@@ -180,8 +180,18 @@ class Settings(BaseSettings):
     """Longest `timeout_ms` that a request may name. That of other protocols' clients is cut to
     it."""
 
+    watchdog_s: FinitePositive = 10
+    """A batch that runs longer, and 20 times longer than predicted, is given up: its ads fail and
+    `/livez` asks for a restart. An event loop that stands still for so long has all threads' stacks
+    written to the log."""
+
+    shutdown_delay_s: float = Field(default=0, ge=0, allow_inf_nan=False)
+    """After a stop signal, time in which `/readyz` fails and requests are still taken and answered,
+    until nobody sends any. In Kubernetes 5 to 10, in place of a `preStop` sleep."""
+
     drain_timeout_s: FinitePositive = 10
-    """After a stop signal, time to finish what was accepted. Keep it under the orchestrator's."""
+    """Then, time to finish what was accepted. Keep the sum of both under the orchestrator's, with
+    5 s to spare."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log lines to write."""

@@ -58,7 +58,7 @@ def _rounds(
         job = FileJob(path, out, out.with_suffix(".rejects"), False, LIMIT_BYTES, PartSize())
 
         def run_bare() -> float:
-            return float(limit.pairs_per_s(options.seconds)) * options.seconds
+            return float(limit.pairs_per_s(options.seconds) * options.seconds)
 
         def run_file(job: FileJob = job) -> float:
             return score_file(job, bundle, usable_cores(), io.StringIO()).record.scored

@@ -9,6 +9,7 @@ from service.errors import (
     DeadlineUnreachable,
     InferenceFailed,
     InvalidRequest,
+    NotLive,
     NotReady,
     QueueFull,
     RequestTimeout,
@@ -38,3 +39,6 @@ ERROR_EXAMPLES: tuple[ServiceError, ...] = (
     ServiceError(INTERNAL_ERROR),
 )
 """In the order of the table of statuses."""
+
+PROBE_EXAMPLES: tuple[ServiceError, ...] = (NotLive("1 of 2 inference threads are stuck"),)
+"""Of what no request for scores can meet."""

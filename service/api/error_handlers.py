@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from service.api.error_examples import ERROR_EXAMPLES, INTERNAL_ERROR
+from service.api.error_examples import ERROR_EXAMPLES, INTERNAL_ERROR, PROBE_EXAMPLES
 from service.api.json_response import json_response
 from service.api.openapi_parts import RETRY_HEADER, Responses, error_responses
 from service.api.request_ids import request_id
@@ -23,6 +23,7 @@ from service.errors import (
     DeadlineUnreachable,
     InferenceFailed,
     InvalidRequest,
+    NotLive,
     NotReady,
     Overloaded,
     QueueFull,
@@ -54,8 +55,12 @@ STATUS_OF: Mapping[type[ServiceError], int] = {
     ServiceError: 500,
 }
 
-ADMIN_STATUS_OF: Mapping[type[ServiceError], int] = {ReloadRunning: 409, BundleRefused: 422}
-"""Of what only operators' routes answer: never the outcome of a request for scores."""
+ADMIN_STATUS_OF: Mapping[type[ServiceError], int] = {
+    ReloadRunning: 409,
+    BundleRefused: 422,
+    NotLive: 503,
+}
+"""Of what only probes and operators' routes answer: never the outcome of a request for scores."""
 
 
 def error_codes() -> Iterator[str]:
@@ -68,14 +73,15 @@ def documented_errors(*errors: type[ServiceError]) -> Responses:
     """OpenAPI `responses=` from the same table that decides the statuses.
 
     Args:
-        errors: That the route can answer; none means all.
+        errors: That the route can answer; none means all of a route that scores.
     """
+    statuses = {**STATUS_OF, **ADMIN_STATUS_OF}
     return error_responses(
         ErrorResponse,
         (
-            (type(example), STATUS_OF[type(example)], error_body(example))
-            for example in ERROR_EXAMPLES
-            if not errors or type(example) in errors
+            (type(example), statuses[type(example)], error_body(example))
+            for example in (*ERROR_EXAMPLES, *PROBE_EXAMPLES)
+            if (type(example) in errors if errors else type(example) in STATUS_OF)
         ),
     )
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.api.error_handlers import documented_errors
 from service.api.json_response import json_response
 from service.api.state import state_of
-from service.errors import NotReady, ServiceError, Unauthorized
+from service.errors import NotLive, NotReady, ServiceError, Unauthorized
 
 MODEL_SCHEMA = "ServedModel"
 
@@ -22,7 +22,7 @@ metrics_router = APIRouter(tags=["operations"])
 
 
 class Live(BaseModel):
-    """The process answers."""
+    """The process answers, and nothing in it is stuck."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"status": "live"}]})
 
@@ -41,10 +41,13 @@ class Ready(BaseModel):
     "/livez",
     summary="Is the process alive?",
     response_model=Live,
-    responses=documented_errors(ServiceError),
+    responses=documented_errors(NotLive, ServiceError),
 )
-async def livez() -> dict[str, str]:
-    """200 while the process can answer at all; restart it where this fails."""
+async def livez(request: Request) -> dict[str, str]:
+    """200 while the process works; restart it where this fails."""
+    why = state_of(request).why_not_live()
+    if why is not None:
+        raise NotLive(why)
     return {"status": "live"}
 
 

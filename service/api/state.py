@@ -16,6 +16,8 @@ from service.model_life.history import ModelHistory, ReloadReport, Tenure
 from service.request_record import RequestRecord
 from service.scorer import Scorer
 
+DRAINING = "draining before a stop"
+
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
@@ -30,6 +32,10 @@ class RequestLimits:
 
 def _nothing_to_reload() -> None:
     """What is loading before the model is ready is new enough."""
+
+
+def _nothing_to_stop(_: float) -> None:
+    """Before the model is ready a stop signal ends the process at once."""
 
 
 async def _nothing_to_drain() -> None:
@@ -92,9 +98,14 @@ class ServiceState:
         reloads: None until the first model is ready.
         shadow: None where no second model is asked for.
         on_hangup: Asks for a reload without waiting for it; for a signal.
+        stop_is_asked: A stop signal has come, and the process must have ended so many seconds
+            from now. For a signal handler.
         drain: Ends the service in order: take no more, finish, give up when time is over.
         running_batches: How many run now.
-        draining: A stop signal has come.
+        stuck_workers: Inference threads in a batch that does not end.
+        usable_workers: All other inference threads.
+        stopping: A stop signal has come: not ready for more, but what comes is still served.
+        draining: What comes is refused.
         all_series: Gives the exposition of all workers; None where this process is alone.
         request_listeners: Called with the record of each request that has ended.
     """
@@ -106,8 +117,12 @@ class ServiceState:
     reloads: Reloads | None = None
     shadow: Shadowing | None = None
     on_hangup: Callable[[], None] = _nothing_to_reload
+    stop_is_asked: Callable[[float], None] = _nothing_to_stop
     drain: Callable[[], Awaitable[None]] = _nothing_to_drain
     running_batches: Callable[[], int] = int
+    stuck_workers: Callable[[], int] = int
+    usable_workers: Callable[[], int] = int
+    stopping: bool = False
     draining: bool = False
     all_series: Callable[[], Awaitable[bytes]] | None = None
     request_listeners: tuple[Callable[[RequestRecord], None], ...] = ()
@@ -118,12 +133,25 @@ class ServiceState:
         if self.shadow is not None:
             self.shadow.forget()
 
+    def why_not_live(self) -> str | None:
+        """What only a new process can cure, or None."""
+        n_stuck = self.stuck_workers()
+        if n_stuck:
+            return f"{n_stuck} of {n_stuck + self.usable_workers()} inference threads are stuck"
+        return None
+
     def why_not_ready(self) -> str | None:
-        """The reason, or None when requests are served."""
+        """The reason to send no traffic, or None."""
+        return DRAINING if self.stopping else self._why_refused()
+
+    def _why_refused(self) -> str | None:
+        """The reason not to serve what comes all the same, or None."""
         if self.draining:
-            return "draining before a stop"
+            return DRAINING
         if self.serving is None:
             return "the model is still loading"
+        if self.stuck_workers() and self.usable_workers() == 0:
+            return "every inference thread is stuck"
         return None
 
     def ready_parts(self) -> ReadyParts:
@@ -135,7 +163,7 @@ class ServiceState:
         Raises:
             NotReady: The model is loading or the service drains.
         """
-        why = self.why_not_ready()
+        why = self._why_refused()
         if why is not None or self.serving is None or self.clock is None:
             raise NotReady(why or "starting")
         return self.serving.scorer, self.clock, self.serving.facts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
@@ -12,11 +13,10 @@ from numpy.typing import NDArray
 
 from service.batching.generation import E, Generation
 from service.batching.pair_job import PairJob
+from service.batching.split_run import Outcome, Run, run_split
 from service.domain import PairStatus
 
 logger = logging.getLogger(__name__)
-
-Outcome = NDArray[np.float32] | BaseException
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class BatchDone:
         predicted_s: Seconds that it was expected to take.
         inference_s: Seconds in the worker.
         failed: The model raised.
+        splits: How often a part of it was run again in halves, for want of memory.
     """
 
     n_pairs: int
@@ -38,28 +39,36 @@ class BatchDone:
     predicted_s: float
     inference_s: float
     failed: bool
+    splits: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Batch(Generic[E]):
-    """A batch in a worker; its jobs are all of one generation."""
+    """A batch in a worker; its jobs are all of one generation.
+
+    Attributes:
+        jobs: At least one.
+        padded_tokens: Pairs x longest length.
+        started_s: When it was planned; monotonic seconds.
+        predicted_s: Seconds that it was expected to take then.
+        thread_id: The system's, of the thread that runs it; None before it does.
+    """
 
     jobs: Sequence[PairJob[E]]
     padded_tokens: int
     started_s: float
     predicted_s: float
+    thread_id: int | None = None
 
     @property
     def generation(self) -> Generation[E]:
         """The model that runs it."""
         return self.jobs[0].generation
 
-    def run(self) -> Outcome:
+    def run(self) -> Run:
         """The model's logits, or what it raised."""
-        try:
-            return self.generation.model.logits([job.encoded for job in self.jobs])
-        except BaseException as error:  # whatever it is, the callers must hear of it
-            return error
+        self.thread_id = threading.get_native_id()
+        return run_split(self.generation.model, [job.encoded for job in self.jobs])
 
     def settle(self, outcome: Outcome) -> bool:
         """On the event loop: tell everyone what became of their pairs.
@@ -80,7 +89,7 @@ class Batch(Generic[E]):
                 job.settle(PairStatus.FAILED, None, self.started_s)
         return True
 
-    def done(self, ended_s: float, failed: bool) -> BatchDone:
+    def done(self, ended_s: float, failed: bool, splits: int = 0) -> BatchDone:
         """What is told of it after its end."""
         return BatchDone(
             n_pairs=len(self.jobs),
@@ -89,6 +98,7 @@ class Batch(Generic[E]):
             predicted_s=self.predicted_s,
             inference_s=ended_s - self.started_s,
             failed=failed,
+            splits=splits,
         )
 
 

@@ -16,14 +16,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Generic
 
 from service.batching.admission import Caution
-from service.batching.batch import Batch, BatchDone, Outcome
+from service.batching.batch import Batch, BatchDone
 from service.batching.generation import E, Generation
 from service.batching.pair_job import PairJob, PendingRequest
 from service.batching.pair_queue import PairQueue
 from service.batching.planner import BatchLimits, fair_batch_pairs
+from service.batching.split_run import Run
+from service.batching.token_budget import TokenBudget
+from service.batching.worker_slots import WorkerSlots
 from service.clock import Clock
 from service.domain import PairStatus, Priority
-from service.errors import DeadlineUnreachable, NotReady
+from service.errors import DeadlineUnreachable, InferenceFailed, NotReady
 
 logger = logging.getLogger(__name__)
 
@@ -61,12 +64,12 @@ class Batcher(Generic[E]):
         """
         self._lock = threading.Lock()
         self._queue: PairQueue[E] = PairQueue(limits, workers=workers, max_queue_s=max_queue_s)
-        self._running: list[Batch[E]] = []
+        self._slots: WorkerSlots[E] = WorkerSlots(workers)
         self._caution = {priority: Caution() for priority in Priority}
         self._clock = clock
         self._on_batch = on_batch
         self._limits = limits
-        self._workers = workers
+        self._budget = TokenBudget(limits.max_padded_tokens, limits.max_padded_tokens)
         self._executor = ThreadPoolExecutor(workers, "inference", initializer=on_worker_start)
         self._drained: asyncio.Event | None = None
         self._leaving: list[tuple[Generation[E], asyncio.Event]] = []
@@ -84,8 +87,47 @@ class Batcher(Generic[E]):
 
     @property
     def running_batches(self) -> int:
-        """Batches in the workers now."""
-        return len(self._running)
+        """Batches in the workers now, not counting those that were given up."""
+        return len(self._slots.running)
+
+    @property
+    def stuck_workers(self) -> int:
+        """Workers in batches that were given up."""
+        return len(self._slots.given_up)
+
+    @property
+    def budget_tokens(self) -> int:
+        """Most padded tokens of a batch now; under the limit for a while after memory ran out."""
+        return self._budget.at(self._clock.now_s()).tokens
+
+    @property
+    def usable_workers(self) -> int:
+        """All other workers."""
+        return self._slots.usable
+
+    def batches(self) -> list[Batch[E]]:
+        """Those that run now."""
+        with self._lock:
+            return list(self._slots.running)
+
+    def give_up(self, batch: Batch[E]) -> None:
+        """Expect nothing more of a batch: its pairs fail now, and its worker is not counted on.
+
+        Should it come back all the same, its worker goes on with what waits then. With no worker
+        left everybody who waits is told so, instead of waiting for a deadline in vain.
+        """
+        now_s = self._clock.now_s()
+        with self._lock:
+            if not self._slots.give_up(batch):
+                return
+            left = [] if self._slots.usable else self._queue.clear()
+            self._queue.workers_are(self._slots.usable)
+        took_s = now_s - batch.started_s
+        error = InferenceFailed(f"a batch of {len(batch.jobs)} pairs did not end in {took_s:.1f} s")
+        self._settle(batch, Run(error), now_s, ())
+        for job in left:
+            job.cut_off()
+            job.settle(PairStatus.DEADLINE, None)  # nobody hears, but it is in flight no more
 
     def check_room(
         self, request: PendingRequest, generation: Generation[E], lengths: Sequence[int]
@@ -140,8 +182,8 @@ class Batcher(Generic[E]):
                 self._executor.submit(self._work, loop, batch)
             except RuntimeError as error:  # no thread can be started
                 with self._lock:
-                    self._running.remove(batch)
-                self._settle(batch, error, batch.started_s, ())
+                    self._slots.end(batch)
+                self._settle(batch, Run(error), batch.started_s, ())
 
     async def finish(self, generation: Generation[E], timeout_s: float) -> bool:
         """Wait until none of a generation's pairs waits or runs; all others go on meanwhile.
@@ -175,7 +217,7 @@ class Batcher(Generic[E]):
         timer.cancel()
         with self._lock:
             left = self._queue.clear()
-            for batch in self._running:
+            for batch in self._slots.running:
                 left.extend(batch.jobs)
         cut_pairs = sum(job.n_wanted for job in left)
         for job in left:
@@ -184,13 +226,13 @@ class Batcher(Generic[E]):
         return cut_pairs
 
     def _is_idle(self) -> bool:
-        return len(self._queue) == 0 and len(self._running) < self._workers
+        return len(self._queue) == 0 and self._slots.idle > 0
 
     def _has(self, generation: Generation[E]) -> bool:
         """Some of its pairs wait or run."""
         with self._lock:
             return self._queue.has(generation) or any(
-                batch.generation is generation for batch in self._running
+                batch.generation is generation for batch in self._slots.running
             )
 
     def _check_room(
@@ -198,11 +240,13 @@ class Batcher(Generic[E]):
     ) -> None:
         if self._drained is not None:
             raise NotReady("draining before a stop; send the request to another replica")
+        if self._slots.usable == 0:
+            raise NotReady("every inference thread is stuck; send the request to another replica")
         is_idle = self._is_idle()
         if is_idle and not request.all_or_nothing:
             return
         now_s = self._clock.now_s()
-        left_s = (batch.started_s + batch.predicted_s - now_s for batch in self._running)
+        left_s = (batch.started_s + batch.predicted_s - now_s for batch in self._slots.running)
         try:
             self._queue.check_room(
                 request,
@@ -214,7 +258,7 @@ class Batcher(Generic[E]):
                 is_idle=is_idle,
             )
         except DeadlineUnreachable:
-            if not self._running:
+            if not self._slots.running:
                 generation.cost_model.doubt()
             raise
 
@@ -222,7 +266,7 @@ class Batcher(Generic[E]):
         """Batches that start now, and jobs that no batch can have ready in time."""
         started: list[Batch[E]] = []
         doomed: list[PairJob[E]] = []
-        idle_workers = self._workers - len(self._running)
+        idle_workers = self._slots.idle
         if idle_workers and len(self._queue):
             max_pairs = fair_batch_pairs(len(self._queue), idle_workers, self._limits.max_pairs)
             while len(started) < idle_workers and len(self._queue):
@@ -236,16 +280,17 @@ class Batcher(Generic[E]):
     def _next_batch(self, max_pairs: int) -> tuple[Batch[E] | None, list[PairJob[E]]]:
         """The batch that runs next, if any, and jobs that no batch can have ready in time."""
         now_s = self._clock.now_s()
-        jobs, doomed = self._queue.take(now_s, max_pairs)
+        self._follow_budget(self._budget.at(now_s))
+        jobs, doomed = self._queue.take(now_s, max_pairs, self._budget.tokens)
         if not jobs:
-            if not self._running:
+            if not self._slots.running:
                 for generation in {job.generation for job in doomed}:
                     generation.cost_model.doubt()
             return None, doomed
         longest = max(job.encoded.length_tokens for job in jobs)
         predicted_s = jobs[0].generation.cost.batch_s(len(jobs), float(longest))
         batch = Batch(jobs, len(jobs) * longest, now_s, predicted_s)
-        self._running.append(batch)
+        self._slots.start(batch)
         return batch, doomed
 
     def _work(self, loop: asyncio.AbstractEventLoop, batch: Batch[E] | None) -> None:
@@ -253,13 +298,18 @@ class Batcher(Generic[E]):
         while batch is not None:
             ended = batch
             doomed: list[PairJob[E]] = []
-            outcome = batch.run()
+            awaited = True
+            ran = batch.run()
             ended_s = self._clock.now_s()
             batch = None
             try:
                 with self._lock:
-                    self._running.remove(ended)
-                    if not isinstance(outcome, BaseException):
+                    awaited = self._slots.end(ended)
+                    if not awaited:
+                        self._queue.workers_are(self._slots.usable)
+                    if ran.too_large_tokens is not None:
+                        self._follow_budget(self._budget.lowered(ran.too_large_tokens, ended_s))
+                    elif awaited and not isinstance(ran.outcome, BaseException):
                         ended.generation.cost_model.observe(
                             len(ended.jobs), ended.padded_tokens, ended_s - ended.started_s
                         )
@@ -268,13 +318,22 @@ class Batcher(Generic[E]):
                         batch, doomed = self._next_batch(max_pairs)
             except Exception:  # a fault of ours: what has been computed must be told all the same
                 logger.exception("the next batch could not be planned")
+            settle = self._settle if awaited else self._settle_late
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear
-                loop.call_soon_threadsafe(self._settle, ended, outcome, ended_s, doomed)
+                loop.call_soon_threadsafe(settle, ended, ran, ended_s, doomed)
+
+    def _follow_budget(self, budget: TokenBudget) -> None:
+        """Take a budget over; the log has the beginning and the end of a shortage."""
+        if budget.is_short and not self._budget.is_short:
+            logger.warning("out of memory; batches are smaller", extra={"tokens": budget.tokens})
+        elif self._budget.is_short and not budget.is_short:
+            logger.info("memory suffices again", extra={"tokens": budget.tokens})
+        self._budget = budget
 
     def _settle(
         self,
         batch: Batch[E],
-        outcome: Outcome,
+        ran: Run,
         ended_s: float,
         doomed: Sequence[PairJob[E]],
     ) -> None:
@@ -282,9 +341,19 @@ class Batcher(Generic[E]):
         try:
             for job in doomed:
                 job.settle(PairStatus.DEADLINE, None)
-            self._on_batch(batch.done(ended_s, failed=not batch.settle(outcome)))
+            failed = not batch.settle(ran.outcome)
+            self._on_batch(batch.done(ended_s, failed, ran.splits))
         finally:
             self._note_what_ended()
+
+    def _settle_late(
+        self, batch: Batch[E], _: Run, ended_s: float, doomed: Sequence[PairJob[E]]
+    ) -> None:
+        """On the event loop: a batch that was given up has come back; its callers have gone."""
+        for job in doomed:
+            job.settle(PairStatus.DEADLINE, None)
+        took_s = round(ended_s - batch.started_s, 1)
+        logger.warning("a stuck batch has ended; its thread works again", extra={"took_s": took_s})
 
     def _ended(self, request: PendingRequest) -> None:
         """Learn from a request that has ended, and drop what nobody waits for any more."""
@@ -297,7 +366,7 @@ class Batcher(Generic[E]):
             job.settle(PairStatus.DEADLINE, None)
 
     def _note_what_ended(self) -> None:
-        if self._drained is not None and not self._running and len(self._queue) == 0:
+        if self._drained is not None and not self._slots.running and len(self._queue) == 0:
             self._drained.set()
         for generation, left in self._leaving:
             if not self._has(generation):

@@ -53,6 +53,10 @@ class PairQueue(Generic[E]):
         """Some of its pairs wait."""
         return generation in self._tables
 
+    def workers_are(self, workers: int) -> None:
+        """Reckon with so many workers from now on; with one where none is left."""
+        self._machine = replace(self._machine, workers=max(1, workers))
+
     def wait_s(self) -> float:
         """Predicted seconds until all that waits has run."""
         _, work_s = self._waiting()
@@ -146,19 +150,26 @@ class PairQueue(Generic[E]):
         self._waiting_of[request] += len(new)
         self._owner.update((id(longest_first[place]), request) for place in new)
 
-    def take(self, now_s: float, max_pairs: int) -> tuple[list[PairJob[E]], list[PairJob[E]]]:
-        """Remove the next batch, of at most `max_pairs` within the limits, and what is doomed.
+    def take(
+        self, now_s: float, max_pairs: int, max_padded_tokens: int | None = None
+    ) -> tuple[list[PairJob[E]], list[PairJob[E]]]:
+        """Remove the next batch, within the limits and these, and what is doomed.
 
         Args:
             now_s: Monotonic seconds.
             max_pairs: Most pairs of this batch.
+            max_padded_tokens: Most padded tokens of it; a pair that has more runs alone.
 
         Returns:
             The batch, all of one generation, and the doomed, of any.
         """
         if not self._tables:
             return [], []
-        limits = replace(self._limits, max_pairs=min(max_pairs, self._limits.max_pairs))
+        limits = replace(
+            self._limits,
+            max_pairs=min(max_pairs, self._limits.max_pairs),
+            max_padded_tokens=max_padded_tokens or self._limits.max_padded_tokens,
+        )
         tables = list(self._tables.items())
         plans = [
             plan_batch(table.columns(), limits, generation.cost, now_s)

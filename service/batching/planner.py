@@ -60,7 +60,7 @@ class BatchLimits:
 
     Attributes:
         max_pairs: Most pairs. Small on CPU threads, large on a GPU.
-        max_padded_tokens: Most pairs x longest length. No single pair may be longer than this.
+        max_padded_tokens: Most pairs x longest length. A pair that is longer runs alone.
         max_padding_ratio: Most padding, as a share of the padded tokens.
     """
 
@@ -118,14 +118,14 @@ def plan_batch(
     """Choose the next batch.
 
     Args:
-        waiting: All that wait for one model. Each is at most `limits.max_padded_tokens` long.
+        waiting: All that wait for one model.
         limits: Ceilings of the batch.
         cost: Predicts how long a batch takes.
         now_s: Monotonic seconds, of the same clock as the deadlines.
 
     Returns:
         Disjoint rows. The batch holds the most urgent pair that is not doomed, and keeps every
-        limit.
+        limit, unless it is that pair alone.
     """
     doomed, rows = NO_ROWS, np.arange(len(waiting.deadline_s))
     if len(rows) == 0:

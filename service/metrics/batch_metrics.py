@@ -62,9 +62,33 @@ class BatchMetrics:
             "adrel_inference_workers", "Batches that can run at once.", registry=registry
         )
 
+        self._splits = Counter(
+            "adrel_batch_splits",
+            "Batches, or halves of them, that were run again in halves for want of memory.",
+            registry=registry,
+        )
+        self._budget = Gauge(
+            "adrel_batch_token_budget",
+            "Most padded tokens of a batch now; less for a while after memory ran out.",
+            registry=registry,
+        )
+        self._stuck_workers = Gauge(
+            "adrel_stuck_workers",
+            "Inference threads in a batch that does not end.",
+            registry=registry,
+        )
+
     def workers_are(self, n_workers: int) -> None:
         """Say how many batches can run at once."""
         self._workers.set(n_workers)
+
+    def watch_budget(self, budget_tokens: Callable[[], int]) -> None:
+        """Ask how large a batch may be whenever the metrics are scraped."""
+        self._budget.set_function(budget_tokens)
+
+    def watch_stuck_workers(self, stuck_workers: Callable[[], int]) -> None:
+        """Ask how many are stuck whenever the metrics are scraped."""
+        self._stuck_workers.set_function(stuck_workers)
 
     def watch_queue(
         self,
@@ -85,5 +109,6 @@ class BatchMetrics:
         self._padding.observe(1 - batch.tokens / batch.padded_tokens)
         if batch.failed:
             self._failures.inc()
-        elif batch.inference_s > 0:
+        self._splits.inc(batch.splits)
+        if not batch.failed and not batch.splits and batch.inference_s > 0:
             self._cost_ratio.observe(batch.predicted_s / batch.inference_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -35,6 +35,10 @@ class ProcessMetrics:
             registry=registry,
         )
         self.loop_lagged: Callable[[float], None] = lag.observe
+        lost = Counter(
+            "adrel_log_lines_lost", "Log lines that could not be written.", registry=registry
+        )
+        self.log_line_lost: Callable[[], None] = lost.inc
 
     def release_runs(self, release: str) -> None:
         """Say which release of the product this is."""

@@ -13,8 +13,9 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from service.errors import InferenceFailed
+from service.errors import InferenceFailed, OutOfMemory
 from service.scoring.encoding import EncodedPair
+from service.scoring.memory_errors import is_out_of_memory
 from service.startup_errors import BundleIncompatible, ProviderUnavailable
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
@@ -77,12 +78,14 @@ class OnnxModel:
             (n, k) float32 in the order of `pairs`. Raw logits; see `calibration.to_scores`.
 
         Raises:
+            OutOfMemory: Fewer pairs at a time may succeed.
             InferenceFailed: The runtime failed, or returned another shape than (n, k).
         """
         try:
             (output,) = self._session.run(None, self._feed(pairs))
         except Exception as error:  # onnxruntime's own types derive from Exception directly
-            raise InferenceFailed(f"onnxruntime failed on {len(pairs)} pairs: {error}") from error
+            kind = OutOfMemory if is_out_of_memory(error) else InferenceFailed
+            raise kind(f"onnxruntime failed on {len(pairs)} pairs: {error}") from error
         if output.shape != (len(pairs), self._n_logits):
             raise InferenceFailed(
                 f"the graph returned shape {output.shape}, expected {(len(pairs), self._n_logits)}"

@@ -30,8 +30,8 @@ def main() -> int:
 
     try:
         settings = load_settings(settings_argv, os.environ)
-        configure_logging(settings.log_level, worker=spec.number)
-        serve(settings, spec)
+        log = configure_logging(settings.log_level, worker=spec.number)
+        serve(settings, spec, log)
     except StartupError as error:
         print(f"adrel: {error}", file=sys.stderr)
         return 1

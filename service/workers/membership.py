@@ -52,7 +52,8 @@ class Membership:
             on_orphaned: Called when the supervisor is gone.
         """
         self._link = await Link.over(
-            self._end, {"series": self._series, "reload": self._reload_here}
+            self._end,
+            {"series": self._series, "reload": self._reload_here, "stopping": self._stopping},
         )
         self._tasks = [
             asyncio.create_task(self._read(self._link, on_orphaned)),
@@ -87,6 +88,10 @@ class Membership:
         while True:
             link.tell("alive")
             await asyncio.sleep(SIGN_EVERY_S)
+
+    async def _stopping(self, _: object) -> None:
+        """All workers will be asked to stop: say so to who looks, and serve what comes."""
+        self._state.stopping = True
 
     async def _series(self, _: object) -> list[Any]:
         return to_json(snapshot(self._state.metrics.registry))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -70,6 +71,17 @@ def supervise(settings: Settings, settings_argv: Sequence[str]) -> int:
         remove_folder(folder)
 
 
+class StopSignals:
+    """The first one asks for a stop in order, the second one for a stop without delay."""
+
+    def __init__(self) -> None:
+        self.first, self.second = asyncio.Event(), asyncio.Event()
+
+    def came(self) -> None:
+        """Called for each."""
+        (self.second if self.first.is_set() else self.first).set()
+
+
 class Supervisor:
     """Joins the parts; see `run`."""
 
@@ -94,6 +106,7 @@ class Supervisor:
         ProcessCollector(registry=registry)
         self._metrics = WorkerMetrics(registry, n_processes=0)
         self._hub = MetricsHub(registry)
+        self._shutdown_delay_s = settings.shutdown_delay_s
         patience = Patience(
             START_S, settings.worker_timeout_s, settings.drain_timeout_s + LAST_ANSWERS_S
         )
@@ -117,32 +130,43 @@ class Supervisor:
         Returns:
             The exit code.
         """
-        loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+        loop, stop = asyncio.get_running_loop(), StopSignals()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stopping.set)
+            loop.add_signal_handler(number, stop.came)
         self._reloads = ReloadAll(self._slots, self._pinned)
         signalled = ReloadOnSignal(self._reloads.reload_in_turn)
         loop.add_signal_handler(signal.SIGHUP, signalled.ask)
         following = asyncio.create_task(signalled.run())
         try:
-            return await self._keep_up(stopping)
+            return await self._keep_up(stop)
         finally:
             following.cancel()
 
-    async def _keep_up(self, stopping: asyncio.Event) -> int:
+    async def _keep_up(self, stop: StopSignals) -> int:
+        stopping = asyncio.Event()
         first, *others = self._slots
         lives = [asyncio.create_task(first.keep_up(stopping, first=True))]
         # Alone, so that what is wrong with the bundle or the machine is told once.
         await self._first_serves(first, lives[0])
         if not lives[0].done():
             lives += [asyncio.create_task(slot.keep_up(stopping)) for slot in others]
-        stop = asyncio.create_task(stopping.wait())
-        await asyncio.wait({stop, *lives}, return_when=asyncio.FIRST_COMPLETED)
+        asked = asyncio.create_task(stop.first.wait())
+        await asyncio.wait({asked, *lives}, return_when=asyncio.FIRST_COMPLETED)
+        if stop.first.is_set():
+            await self._let_traffic_go(stop)
         stopping.set()
         # The last to close it: callers that come now are refused, and do not wait in vain.
         self._listener.close()
         outcomes = await asyncio.gather(*lives, return_exceptions=True)
         return max(_exit_code(outcome) for outcome in outcomes)
+
+    async def _let_traffic_go(self, stop: StopSignals) -> None:
+        """Not ready from now on, and for a while everything is served all the same."""
+        for slot in self._slots:
+            if slot.worker is not None:
+                slot.worker.link.tell("stopping")
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.second.wait(), self._shutdown_delay_s)
 
     async def _first_serves(self, slot: Slot, life: asyncio.Task[None]) -> None:
         while not life.done():

@@ -12,6 +12,7 @@ import uvicorn
 
 from service.app import load_model
 from service.connections import GuardedProtocol
+from service.log_writer import BackgroundHandler
 from service.serve import assemble, keys_of, run
 from service.settings import Settings
 from service.workers.membership import Membership
@@ -21,12 +22,13 @@ from service.workers.turns import ConnectionCounts
 from service.workers.worker_server import WorkerServer
 
 
-def serve(settings: Settings, spec: WorkerSpec) -> None:
+def serve(settings: Settings, spec: WorkerSpec, log: BackgroundHandler) -> None:
     """Serve until the supervisor says stop, or is gone.
 
     Args:
         settings: The service's.
         spec: What is this worker's own.
+        log: Where its lines go.
 
     Raises:
         StartupError: It cannot be served here; the message says why.
@@ -48,7 +50,7 @@ def serve(settings: Settings, spec: WorkerSpec) -> None:
         lambda n_new: counts.others_first(slot, n_new),
     )
     counts.set(slot, 0)
-    run(server, assembled.state, [])
+    run(server, assembled.state, [], log)
 
 
 def _own_settings(settings: Settings, spec: WorkerSpec) -> dict[str, object]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 from collections.abc import Callable
+from types import FrameType
 from typing import cast
 
 from service.listening import url_of
@@ -41,11 +43,20 @@ class WorkerServer(Server):
             lambda: state.drain(),  # noqa: PLW0108  # the application sets it when it has started
             lambda: None,  # a hang-up is the supervisor's
             assembled.admin,
+            on_stop_signal=lambda: state.stop_is_asked(assembled.stop_limit_s),
         )
         self._membership = membership
         self._shared = listener
         self._others_first = others_first
         self._listener: TurnTakingListener | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """As a single process, but for an interrupt, which a terminal sends to all of its group.
+
+        The supervisor has it too, and says when to stop: as a second signal, it would end at once.
+        """
+        if sig != signal.SIGINT:
+            super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then accept in turns."""

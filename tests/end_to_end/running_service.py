@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,9 @@ class RunningService:
     url: str
     client: httpx.Client
     log: list[dict[str, Any]] = field(default_factory=list)
+    plain_lines: list[str] = field(
+        default_factory=list
+    )  # what is no JSON; of the interpreter itself
 
     def score(self, body: Any, **options: Any) -> httpx.Response:  # noqa: ANN401  # any JSON
         return self.client.post("/v1/score", json=body, **options)
@@ -52,18 +55,27 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 @contextmanager
-def running(bundle: Path, *arguments: str, **variables: str) -> Iterator[RunningService]:
-    """Serve `bundle` until the block ends; settings as arguments or ADREL_ variables."""
-    command = [sys.executable, "-m", "service", "--bundle", str(bundle), "--port", "0", *arguments]
+def running(
+    bundle: Path, *arguments: str, program: Sequence[str] = ("service",), **variables: str
+) -> Iterator[RunningService]:
+    """Serve `bundle` until the block ends; settings as arguments or ADREL_ variables.
+
+    `program` is the module that serves, with options of its own.
+    """
+    command = [sys.executable, "-m", *program, "--bundle", str(bundle), "--port", "0", *arguments]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment(**variables), stderr=subprocess.PIPE, text=True
     ) as process:
         lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         log: list[dict[str, Any]] = []
+        plain_lines: list[str] = []
 
         def read() -> None:
             assert process.stderr is not None
             for line in process.stderr:
+                if not line.startswith("{"):
+                    plain_lines.append(line)
+                    continue
                 entry = json.loads(line)
                 log.append(entry)
                 lines.put(entry)
@@ -74,7 +86,7 @@ def running(bundle: Path, *arguments: str, **variables: str) -> Iterator[Running
         try:
             url = _wait_for_url(lines)
             with httpx.Client(base_url=url, timeout=60) as client:
-                yield RunningService(process, url, client, log)
+                yield RunningService(process, url, client, log, plain_lines)
         finally:
             process.terminate()
             process.wait(timeout=30)

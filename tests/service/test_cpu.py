@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -55,3 +57,22 @@ def test_a_system_that_does_not_allow_it_is_no_reason_to_fail(
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
     cpu.give_way()
+
+
+def test_a_thread_that_computes_wants_a_core_and_one_that_waits_does_not() -> None:
+    me = threading.get_native_id()
+    before = cpu.thread_core_s(me)
+    assert before is not None
+    while time.thread_time() < before[1] + 0.05:
+        pass
+    after = cpu.thread_core_s(me)
+    assert after is not None
+    assert after[0]
+    assert after[1] > before[1]
+    with ThreadPoolExecutor(1) as executor:
+        other = executor.submit(threading.get_native_id).result()
+        stop_s = time.monotonic() + 30
+        while (waiting := cpu.thread_core_s(other)) is not None and waiting[0]:
+            assert time.monotonic() < stop_s
+        assert waiting is not None
+    assert cpu.thread_core_s(other) is None

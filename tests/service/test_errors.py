@@ -21,7 +21,7 @@ def test_every_error_has_a_status_and_a_code_of_its_own() -> None:
 
 
 def test_what_only_operators_are_answered_is_no_outcome_of_a_request_for_scores() -> None:
-    assert {*ADMIN_STATUS_OF} == {*errors.ReloadError.__subclasses__()}
+    assert {*ADMIN_STATUS_OF} == {*errors.ReloadError.__subclasses__(), errors.NotLive}
     assert not {error.code for error in ADMIN_STATUS_OF} & {*error_codes()}
 
 

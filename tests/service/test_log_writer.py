@@ -59,11 +59,14 @@ def test_a_stream_that_fails_costs_lines_and_says_how_many_when_it_is_back(
 ) -> None:
     logger, handler = logging_to(stream)
     stream.fault = fault
+    told: list[int] = []
+    handler.on_lost = lambda: told.append(1)
     logger.warning("lost")
     logger.warning("lost too")
     stop_s = time.monotonic() + 30
     while handler._lost_lines < 2:
         assert time.monotonic() < stop_s, "the lost lines were not counted"
+    assert len(told) == 2
     stream.fault = None
     logger.warning("written")
     handler.close()

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
-from service.api.error_examples import ERROR_EXAMPLES
-from service.api.error_handlers import STATUS_OF, error_headers
+from service.api.error_examples import ERROR_EXAMPLES, PROBE_EXAMPLES
+from service.api.error_handlers import ADMIN_STATUS_OF, STATUS_OF, error_headers
 from service.api.json_response import json_response
 from service.api.openapi_parts import Responses, error_responses
 from service.errors import (
@@ -65,7 +65,7 @@ class Dialect:
 
     def status(self, error: type[ServiceError]) -> int:
         """The nearest of the error's classes that has a status here decides, else ours."""
-        table = {**STATUS_OF, **self.statuses}
+        table = {**STATUS_OF, **ADMIN_STATUS_OF, **self.statuses}
         return next(table[cls] for cls in error.__mro__ if cls in table)
 
     def error_response(self, request: Request, error: ServiceError) -> Response:
@@ -81,7 +81,7 @@ class Dialect:
         """
         examples = [
             example
-            for example in (*ERROR_EXAMPLES, *_EXAMPLES)
+            for example in (*ERROR_EXAMPLES, *_EXAMPLES, *PROBE_EXAMPLES)
             if (type(example) in errors if errors else self._is_told(type(example)))
         ]
         statuses = [self.status(type(example)) for example in examples]

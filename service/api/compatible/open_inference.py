@@ -32,7 +32,7 @@ from service.api.compatible.tensors import HEADER
 from service.api.json_response import json_response
 from service.api.openapi_parts import ANSWER_HEADERS, COMPATIBLE_PARAMETERS, request_body
 from service.api.state import state_of
-from service.errors import NotReady, ServiceError, Unauthorized
+from service.errors import NotLive, NotReady, ServiceError, Unauthorized
 
 MODEL = "/v2/models/{model}"
 VERSION = f"{MODEL}/versions/{{version}}"
@@ -40,7 +40,6 @@ INFER_ROUTE = f"{MODEL}/infer"
 
 BINARY = {"schema": {"type": "string", "format": "binary"}, "example": "JSON, then bytes"}
 
-_FAULT = OPEN_INFERENCE.documented_errors(ServiceError)
 _CLOSED_FAULT = OPEN_INFERENCE.documented_errors(Unauthorized, ServiceError)
 _OF_A_MODEL = OPEN_INFERENCE.documented_errors(Unauthorized, UnknownModel, NotReady, ServiceError)
 _METADATA: dict[str, Any] = {"response_model": ModelMetadata, "responses": _OF_A_MODEL}
@@ -90,10 +89,16 @@ async def server_metadata() -> Response:
 
 
 @router.get(
-    "/v2/health/live", summary="Is the process alive?", response_model=ServerLive, responses=_FAULT
+    "/v2/health/live",
+    summary="Is the process alive?",
+    response_model=ServerLive,
+    responses=OPEN_INFERENCE.documented_errors(NotLive, ServiceError),
 )
-async def live() -> Response:
-    """200 while the process can answer at all."""
+async def live(request: Request) -> Response:
+    """200 while the process works."""
+    why = state_of(request).why_not_live()
+    if why is not None:
+        return OPEN_INFERENCE.error_response(request, NotLive(why))
     return json_response({"live": True})
 
 
