@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -91,11 +92,16 @@ def _summary(rounds: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, A
         for kind in KINDS
     }
     ratios = {
-        name: statistics.median(each[several][name] / each[one][name] for each in rounds)
+        name: statistics.median(_ratio(each[several][name], each[one][name]) for each in rounds)
         for name in names
         if name != "failed"
     }
     return {**medians, "ratios": ratios, "rounds": list(rounds)}
+
+
+def _ratio(this: float, that: float) -> float:
+    """Not a number where a round had no answer at all: the machine was another's."""
+    return this / that if that else math.nan
 
 
 def _print(results: Mapping[str, Any], options: argparse.Namespace) -> None:

@@ -210,21 +210,24 @@ def test_log_lines_say_which_worker_wrote_them(service: RunningService) -> None:
     assert {entry["worker"] for entry in listening} == {1, 2}
 
 
+N_CALLERS = 6
+N_ADS = 600
+
+
 @contextmanager
-def answers_under_way(started: RunningService, executor: ThreadPoolExecutor) -> Iterator[list[int]]:
+def answers_under_way(started: RunningService) -> Iterator[None]:
     """Requests that take a while, on as many connections, so that both workers have some."""
-    body = {"query": "red", "ads": long_ads(400)}
-    statuses: list[int] = []
 
-    def ask() -> None:
-        statuses.append(httpx.post(f"{started.url}/v1/score", json=body, timeout=60).status_code)
+    def ask(number: int) -> int:
+        body = {"query": f"red {number}", "ads": long_ads(N_ADS)}
+        return httpx.post(f"{started.url}/v1/score", json=body, timeout=120).status_code
 
-    asked = [executor.submit(ask) for _ in range(4)]
-    started.reaches("adrel_requests_in_flight", lambda n_requests: n_requests == 4)
-    yield statuses
-    for one in asked:
-        one.result()
-    assert statuses == [200] * 4
+    with ThreadPoolExecutor(N_CALLERS) as executor:
+        asked = [executor.submit(ask, number) for number in range(N_CALLERS)]
+        # So many only when all of them are accepted.
+        started.reaches("adrel_queue_pairs", lambda n_pairs: n_pairs > (N_CALLERS - 1) * N_ADS)
+        yield
+        assert [one.result() for one in asked] == [200] * N_CALLERS
 
 
 def workers_of(started: RunningService) -> list[int]:
@@ -232,23 +235,24 @@ def workers_of(started: RunningService) -> list[int]:
     return [pid_of(started, 1), pid_of(started, 2)]
 
 
-SLOW = ("--workers", "2", "--max-batch-pairs", "1", "--cache-bytes", "0")
+SLOW = ("--workers", "2", "--max-batch-pairs", "1", "--cache-bytes", "0", "--max-queue-ms",
+        "120000", "--default-timeout-ms", "60000", "--drain-timeout-s", "60")  # fmt: skip
 
 
 def test_a_stop_signal_lets_every_worker_finish_and_exits_zero(tiny_bundle_int8: Path) -> None:
-    with running(tiny_bundle_int8, *SLOW) as stopping, ThreadPoolExecutor(4) as executor:
+    with running(tiny_bundle_int8, *SLOW) as stopping:
         pids = workers_of(stopping)
-        with answers_under_way(stopping, executor):
+        with answers_under_way(stopping):
             stopping.process.send_signal(signal.SIGTERM)
-        assert stopping.process.wait(timeout=30) == 0
+        assert stopping.process.wait(timeout=DEADLINE_S) == 0
         assert all(gone(pid) for pid in pids)
         assert not [entry for entry in stopping.log if entry["level"] == "error"]
 
 
 def test_workers_whose_supervisor_is_killed_finish_and_end(tiny_bundle_int8: Path) -> None:
-    with running(tiny_bundle_int8, *SLOW) as orphaned, ThreadPoolExecutor(4) as executor:
+    with running(tiny_bundle_int8, *SLOW) as orphaned:
         pids = workers_of(orphaned)
-        with answers_under_way(orphaned, executor):
+        with answers_under_way(orphaned):
             orphaned.process.kill()
         until(lambda: all(gone(pid) for pid in pids))
 
