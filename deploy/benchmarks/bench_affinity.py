@@ -43,7 +43,7 @@ COMPUTED = b'"status":"ok"'
 def main() -> None:
     """Measure, print, save."""
     options = bench_setup.arguments(
-        __doc__, requests=6000, ads=20, callers=8, replicas=3, cache_bytes=33_554_432
+        __doc__, requests=8000, ads=20, callers=8, replicas=3, cache_bytes=33_554_432
     )
     nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if nginx is None:

@@ -59,7 +59,7 @@ def test_wrong_options_are_named(
 
 def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
     [(arguments, shown)] = re.findall(
-        r"```\n\$ \.venv/bin/python -m deploy\.capacity (.*)\n(.*?)```", PAGE, re.DOTALL
+        r"```\n\$ \.venv/bin/python -m deploy\.capacity ([^\n]*)\n(.*?)```", PAGE, re.DOTALL
     )
     assert printed(capsys, arguments) == shown
 

@@ -39,6 +39,11 @@ def test_nginx_accepts_the_configuration(tmp_path: Path) -> None:
     assert "warn" not in checked.stderr
 
 
+def test_a_change_of_what_does_not_stand_in_the_configuration_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'listen 80;' occurs 0 times in nginx.conf"):
+        write(tmp_path, 1, [], {"listen 80;": ""})
+
+
 def test_nginx_writes_nowhere_but_in_its_folder(tmp_path: Path) -> None:
     write(tmp_path, free_port(), ["127.0.0.1:8000"], {})
     command = [program(), "-T", "-p", f"{tmp_path}/", "-c", "nginx.conf"]

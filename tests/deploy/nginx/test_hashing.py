@@ -82,6 +82,7 @@ def test_connections_to_the_replicas_are_kept(tmp_path: Path) -> None:
         url = stack.enter_context(proxying(tmp_path, [replica.url for replica in replicas]))
         ask(url, QUERIES)
     assert [replica.n_connections for replica in replicas] == [1, 1, 1]
+    assert not [one for replica in replicas for one in replica.headers if "connection" in one]
 
 
 @pytest.mark.parametrize("status", [200, 429, 503])
