@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 
 LOOK_EVERY_S = 0.005
-"""How long the shadow waits while others are at work, and for an answer to leave before it begins:
-so seldom that looking costs a core less than a thousandth."""
+"""How long the shadow waits while others are at work, and for an answer to leave before it begins.
+It looks at two numbers, and only while it has work."""
 
 DUTY = 0.25
 """Most of one core's time that the shadow takes: the chance that what arrives meets a pair of it

@@ -34,7 +34,7 @@ async def test_what_was_known_before_is_settled_at_once_and_the_rest_is_waited_f
     assert pending.logits[:, 0].tolist() == [1, 0, 3]
     assert not pending.done.done()
     pending.settle(1, PairStatus.OK, LOGIT)
-    assert pending.closed
+    assert pending.done.done()
     whole = a_request(3)
     whole.settle_cached(np.array([True] * 3), known)
     assert whole.closed
