@@ -1,0 +1,77 @@
+"""How many pods of adrel a fleet needs, and why; README.md beside this file has the figures."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+
+from deploy.capacity.plan import LIMITS, CannotPlan, Demand, Plan, plan
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the plan.
+
+    Returns:
+        Exit code: 0, or 1 where no number of pods would do. Wrong options exit with 2.
+    """
+    parser = _parser()
+    try:
+        demand = Demand(**vars(parser.parse_args(argv)))
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        print(_told(demand, plan(demand)))
+    except CannotPlan as error:
+        print(f"capacity: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m deploy.capacity", description=__doc__)
+    for field in fields(Demand):
+        _, _, takes = LIMITS[field.name]
+        required = field.default is MISSING
+        parser.add_argument(
+            "--" + field.name.replace("_", "-"),
+            type=int if field.type == "int" else float,
+            required=required,
+            default=None if required else field.default,
+            help=takes if required else f"{takes} (%(default)g)",
+        )
+    return parser
+
+
+def _told(demand: Demand, made: Plan) -> str:
+    lost = f", {made.pods // demand.zones} in each of {demand.zones} zones" * (demand.zones > 1)
+    cores = made.cores_per_pod
+    lines = [
+        f"{made.pods} pods of {cores} cores{lost}: {made.pods * cores} cores",
+        "",
+        f"An auction of {demand.ads} ads, none cached, takes {made.cold_ms:.1f} ms on an idle pod. "
+        f"Of {demand.timeout_ms:g} ms",
+        f"{demand.network_ms:g} go to the network and {demand.answer_margin_ms:g} to the answer "
+        f"margin, so it may wait {made.wait_ms:.1f} ms.",
+        f"For {demand.objective * 100:g} % on time a pod may be busy {made.busy:.0%} of the time.",
+        f"With {demand.hit_share:.0%} of the pairs cached, and the busiest pod at "
+        f"{demand.busiest_over_mean:g} x the mean, that is {made.auctions_per_s_per_pod:.1f} "
+        "auctions/s",
+        f"a pod: {made.pods_for_load} pods for {demand.auctions_per_s:g} auctions/s.",
+    ]
+    if demand.zones > 1:
+        lines += [
+            f"If a zone is lost, so are its caches: {made.hit_share_after_loss:.0%} hits, "
+            f"for which {made.pods_after_loss} pods must be left.",
+        ]
+    lines += [
+        "",
+        f"Autoscale on adrel_queue_seconds at {made.queue_seconds:.4f} s a pod, never below "
+        f"{made.pods} pods at this peak.",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
