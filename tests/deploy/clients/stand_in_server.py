@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -148,14 +149,18 @@ def _send(
 class _Server(ThreadingHTTPServer):
     daemon_threads = True  # a kept connection is read until its caller closes it
 
-    def __init__(self, stand_in: StandIn, tls: ssl.SSLContext | None) -> None:
-        super().__init__(("127.0.0.1", 0), _handler(stand_in))
+    def __init__(
+        self, stand_in: StandIn, tls: ssl.SSLContext | None, address: tuple[str, int]
+    ) -> None:
+        super().__init__(address, _handler(stand_in))
         self._stand_in = stand_in
         self._tls = tls
+        self._connections: set[socket.socket] = set()
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as there
         with self._stand_in.lock:
             self._stand_in.n_connections += 1
+            self._connections.add(request)
         if self._tls is None:
             super().finish_request(request, client_address)
             return
@@ -165,16 +170,24 @@ class _Server(ThreadingHTTPServer):
         ):
             super().finish_request(wrapped, client_address)
 
+    def hang_up(self) -> None:
+        """Close the connections that callers keep, as the end of a process would."""
+        for connection in self._connections:
+            with contextlib.suppress(OSError):  # closed before
+                connection.shutdown(socket.SHUT_RDWR)
+
 
 @contextmanager
 def standing_in(
-    *script: Behaviour | Script, tls: ssl.SSLContext | None = None
+    *script: Behaviour | Script,
+    tls: ssl.SSLContext | None = None,
+    address: tuple[str, int] = ("127.0.0.1", 0),
 ) -> Iterator[StandIn]:
     """The server, until the block ends."""
     stand_in = StandIn(script=list(script))
-    with _Server(stand_in, tls) as server:
+    with _Server(stand_in, tls, address) as server:
         scheme = "http" if tls is None else "https"
-        stand_in.url = f"{scheme}://127.0.0.1:{server.server_port}"
+        stand_in.url = f"{scheme}://{address[0]}:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -183,3 +196,4 @@ def standing_in(
             stand_in.over.set()
             server.shutdown()
             thread.join()
+            server.hang_up()
