@@ -45,8 +45,8 @@ class Following:
     def name_has(self, addresses: Sequence[str]) -> None:
         set_addresses(self.folder, addresses)
 
-    def asks(self, replicas: Sequence[StandIn]) -> set[int]:
-        """Which of them get a request out of thirty."""
+    def asks(self, replicas: Sequence[StandIn]) -> dict[str, int]:
+        """Which of them gets which of thirty queries."""
         for replica in replicas:
             replica.asked.clear()
         # A reload closes idle connections, also under a request that is on its way: clients that
@@ -54,7 +54,11 @@ class Following:
         with AdrelClient(f"http://127.0.0.1:{self.port}", timeout_ms=TIMEOUT_S * 1000) as adrel:
             for size in range(30):
                 adrel.score(f"shoes size {size}", ADS)
-        return {index for index, replica in enumerate(replicas) if replica.asked}
+        return {
+            asked["query"]: index
+            for index, replica in enumerate(replicas)
+            for asked in replica.asked
+        }
 
 
 def set_addresses(folder: Path, addresses: Sequence[str]) -> None:
@@ -86,6 +90,7 @@ def following(folder: Path, addresses: Sequence[str], port: int) -> Iterator[Fol
         env=environ,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     ) as process:
         try:
             if addresses:
@@ -93,7 +98,11 @@ def following(folder: Path, addresses: Sequence[str], port: int) -> Iterator[Fol
             yield Following(process, folder, listen)
         finally:
             process.terminate()
-            process.wait(timeout=TIMEOUT_S)
+            try:
+                process.wait(timeout=TIMEOUT_S)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # nginx too, where the script left it
 
 
 def becomes(condition: Callable[[], bool]) -> bool:
@@ -121,16 +130,28 @@ def port_of(replica: StandIn) -> int:
 
 def test_all_addresses_of_the_name_are_asked(tmp_path: Path, replicas: list[StandIn]) -> None:
     with following(tmp_path, ADDRESSES, port_of(replicas[0])) as proxy:
-        assert proxy.asks(replicas) == {0, 1, 2}
+        assert set(proxy.asks(replicas).values()) == {0, 1, 2}
 
 
 def test_a_new_address_is_asked_and_one_that_went_no_more(
     tmp_path: Path, replicas: list[StandIn]
 ) -> None:
     with following(tmp_path, ADDRESSES[:2], port_of(replicas[0])) as proxy:
-        assert proxy.asks(replicas) == {0, 1}
+        assert set(proxy.asks(replicas).values()) == {0, 1}
         proxy.name_has(ADDRESSES[1:])
-        assert becomes(lambda: proxy.asks(replicas) == {1, 2})
+        assert becomes(lambda: set(proxy.asks(replicas).values()) == {1, 2})
+
+
+def test_an_address_that_went_takes_only_its_own_queries_with_it(
+    tmp_path: Path, replicas: list[StandIn]
+) -> None:
+    with following(tmp_path, ADDRESSES, port_of(replicas[0])) as proxy:
+        before = proxy.asks(replicas)
+        proxy.name_has(ADDRESSES[:2])
+        assert becomes(lambda: 2 not in proxy.asks(replicas).values())
+        after = proxy.asks(replicas)
+    moved = {query for query in before if before[query] != after[query]}
+    assert moved == {query for query in before if before[query] == 2}
 
 
 def test_no_call_fails_while_addresses_change(tmp_path: Path, replicas: list[StandIn]) -> None:
@@ -138,8 +159,12 @@ def test_no_call_fails_while_addresses_change(tmp_path: Path, replicas: list[Sta
         for count in (3, 1, 3, 2):
             proxy.name_has(ADDRESSES[:count])
             wanted = [f"server {address}:{port_of(replicas[0])};" for address in ADDRESSES[:count]]
-            while proxy.servers.read_text(encoding="utf-8").splitlines() != wanted:
+
+            def are_asked(wanted: list[str] = wanted) -> bool:
                 proxy.asks(replicas)  # raises where a call fails
+                return proxy.servers.read_text(encoding="utf-8").splitlines() == wanted
+
+            assert becomes(are_asked)
             proxy.asks(replicas)
 
 
@@ -151,7 +176,7 @@ def test_a_name_that_cannot_be_looked_up_changes_nothing(
         proxy.name_has([])
         looked = proxy.folder / "run" / "servers.new"
         assert becomes(lambda: looked.exists() and looked.stat().st_size == 0)
-        assert proxy.asks(replicas) == {0, 1, 2}
+        assert set(proxy.asks(replicas).values()) == {0, 1, 2}
         assert proxy.servers.stat().st_mtime_ns == before
 
 
@@ -161,7 +186,7 @@ def test_it_waits_for_the_first_address(tmp_path: Path, replicas: list[StandIn])
         assert proxy.process.poll() is None
         proxy.name_has(ADDRESSES[:1])
         wait_until_open(proxy.process, proxy.port)
-        assert proxy.asks(replicas) == {0}
+        assert set(proxy.asks(replicas).values()) == {0}
 
 
 def test_a_stop_signal_ends_it_and_nginx(tmp_path: Path, replicas: list[StandIn]) -> None:
