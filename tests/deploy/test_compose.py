@@ -41,6 +41,24 @@ def test_every_port_is_published_on_loopback_only(name: str) -> None:
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in ports)
 
 
+def test_redis_is_there_only_where_asked_for_and_only_for_the_service() -> None:
+    redis = SERVICES["redis"]
+    assert redis["profiles"] == ["cache"]
+    assert "ports" not in redis
+    assert redis["read_only"] is True
+    assert SERVICES["adrel"]["environment"]["ADREL_REDIS_URL"] == "${ADREL_REDIS_URL:-}"
+
+
+def test_redis_forgets_what_is_used_least_and_keeps_nothing_on_disk() -> None:
+    options = SERVICES["redis"]["command"][1:]
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    assert given["--maxmemory-policy"] == "allkeys-lru"
+    assert (given["--save"], given["--appendonly"]) == ("", "no")
+    assert int(given["--maxmemory"].removesuffix("mb")) < int(
+        SERVICES["redis"]["mem_limit"].removesuffix("m")
+    )
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_no_container_has_or_can_gain_privileges(name: str) -> None:
     assert SERVICES[name]["security_opt"] == ["no-new-privileges:true"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from service.serve import LAST_ANSWERS_S, LAST_BATCHES_S
 from service.api import probes
+from service.serve import LAST_ANSWERS_S, LAST_BATCHES_S
 from service.settings import Settings
 from tests.deploy.kubernetes.manifests import (
     NAMES,

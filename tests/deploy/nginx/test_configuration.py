@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deploy.nginx.loopback import CONFIGURATION, free_port, write
-from service.serve import KEEP_ALIVE_S
 from service.client.affinity import AFFINITY_HEADER
+from service.serve import KEEP_ALIVE_S
 from service.settings import Settings
 from tests.deploy.nginx.running_nginx import program
 
