@@ -1,4 +1,4 @@
-"""Command line of the offline half: finetune, distil, export, evaluate, report.
+"""Command line of the offline half: finetune, distil, pack, export, evaluate, report.
 
 python -m model_export export --out bundles/default            the default model
 python -m model_export export --checkpoint DIR_OR_HUB_ID --out DIR
@@ -6,6 +6,7 @@ python -m model_export evaluate --bundle DIR --checkpoint DIR_OR_HUB_ID --pairs 
 python -m model_export report --bundle DIR                     its page, from its report.json
 python -m model_export finetune --train FILE --dev FILE --out DIR
 python -m model_export distil --products FILE --queries FILE --dev FILE --out DIR
+python -m model_export pack --student DIR --dev FILE --out DIR
 """
 
 from __future__ import annotations
@@ -41,7 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from model_export import distil_command, evaluate_command, export_command, finetune_command
+    from model_export import (
+        distil_command,
+        evaluate_command,
+        export_command,
+        finetune_command,
+        pack_command,
+    )
 
     parser = argparse.ArgumentParser(
         prog="python -m model_export",
@@ -60,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("finetune", help="labelled pairs -> adapter or checkpoint")
     )
     distil_command.add_to(commands.add_parser("distil", help="teacher -> smaller checkpoint"))
+    pack_command.add_to(commands.add_parser("pack", help="student -> delta on its base weights"))
     return parser
 
 
