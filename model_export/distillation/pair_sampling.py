@@ -16,7 +16,7 @@ many that will be scored are only a title.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ SHARES = (4, 4, 2)
 """Tenths of a query's pairs: in-query, near-miss, cross-query. The first two are where a student
 and its teacher can differ; strangers are told apart soon."""
 
+
+HALF_REWORDED = 0.5  # of either side, where a given pair is varied
 
 SHORTEST_CUT_WORDS = 3  # of an ad that is cut short
 
@@ -97,6 +99,33 @@ def sample_pairs(
                 made[query, _varied_ad(texts[ad], rng, variation)] = None
     pairs = list(made)
     return [pairs[number] for number in rng.permutation(len(pairs))[:n_pairs]]
+
+
+def vary_pairs(
+    pairs: Sequence[Texts], n_pairs: int, variation: Variation, seed: int
+) -> list[Texts]:
+    """At most `n_pairs` different variations of given pairs, which stay together.
+
+    Each side has words swapped in half of them, and ads are cut as often as the variation says.
+    A query counts as much with one pair as with many. What `sample_pairs` makes are the ads that a
+    search by words would find; these stay near the pairs that people were really shown.
+
+    Source: Jiao et al. 2020 (TinyBERT), section 3.2: twenty variations of each training pair.
+    """
+    rng = np.random.default_rng(seed)
+    variation.rewording.learn([text for pair in pairs for text in pair])
+    by_query: dict[str, list[Texts]] = {}
+    for pair in pairs:
+        by_query.setdefault(pair[0], []).append(pair)
+    groups = list(by_query.values())
+    made: dict[Texts, None] = {}
+    for number in rng.integers(len(groups), size=n_pairs):
+        own = groups[number]
+        query, ad = own[int(rng.integers(len(own)))]
+        if rng.random() < HALF_REWORDED:
+            query = variation.rewording.reword(query, rng)
+        made[query, _varied_ad(ad, rng, replace(variation, reworded_share=HALF_REWORDED))] = None
+    return list(made)
 
 
 def _pseudo_queries(

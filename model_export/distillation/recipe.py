@@ -30,6 +30,7 @@ class DistilRecipe:
         pseudo_query_share: Part of them whose query is a span of words of an ad.
         reworded_share: Part of the sampled queries and ads with words swapped for similar ones.
         cut_share: Part of the sampled ads that end after some of their words.
+        varied_pairs: Variations to make of the given pairs, of both sides by these shares.
         hidden_weight: Weight of the distance from the teacher's hidden states. Above 0 the teacher
             runs beside the student, which takes more time than its cached log-odds.
         epochs: Passes over the pairs; the best by the dev pairs is kept.
@@ -50,6 +51,7 @@ class DistilRecipe:
     pseudo_query_share: float = 0.5
     reworded_share: float = 0.0
     cut_share: float = 0.0
+    varied_pairs: int = 0
     hidden_weight: float = 0.0
     epochs: int = 5
     learning_rate: float = 5e-4
@@ -70,6 +72,7 @@ class DistilRecipe:
             "label_weight": 0,
             "hidden_weight": 0,
             "sampled_pairs": 0,
+            "varied_pairs": 0,
             "pairs_per_query": 5,  # so that each kind of pair gets one
             "epochs": 1,
             "batch_pairs": 1,

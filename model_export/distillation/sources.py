@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from model_export.distillation.pair_sampling import Texts, Variation, sample_pairs
+from model_export.distillation.pair_sampling import Texts, Variation, sample_pairs, vary_pairs
 from model_export.distillation.recipe import DistilRecipe
 from model_export.distillation.rewording import Rewording
 from model_export.errors import BadPairsFile, ExportError
@@ -94,6 +94,9 @@ def training_pairs(
     if sources.queries and not sources.ads:
         raise ExportError("there are queries, and no products to pair them with")
     made = dict(sources.labels)
+    variation = (
+        None if rewording is None else Variation(rewording, recipe.reworded_share, recipe.cut_share)
+    )
     if sources.ads and recipe.sampled_pairs:
         sampled = sample_pairs(
             [
@@ -106,16 +109,23 @@ def training_pairs(
             pairs_per_query=recipe.pairs_per_query,
             pseudo_query_share=recipe.pseudo_query_share,
             seed=recipe.seed,
-            variation=None
-            if rewording is None
-            else Variation(rewording, recipe.reworded_share, recipe.cut_share),
+            variation=variation,
         )
-        for pair in sampled:
-            if pair[0] not in held_out:
-                made.setdefault(pair, None)
+        _add(made, sampled, held_out)
+    if variation is not None and sources.labels:
+        varied = vary_pairs([*sources.labels], recipe.varied_pairs, variation, recipe.seed)
+        _add(made, varied, held_out)
     if not made:
         raise ExportError("there are no training pairs: give pairs, or products")
     return made
+
+
+def _add(
+    made: dict[Texts, float | None], pairs: Sequence[Texts], held_out: Collection[str]
+) -> None:
+    for pair in pairs:
+        if pair[0] not in held_out:
+            made.setdefault(pair, None)
 
 
 def _read_queries(path: Path) -> list[str]:

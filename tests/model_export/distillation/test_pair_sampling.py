@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model_export.distillation.pair_sampling import Variation, sample_pairs
+from model_export.distillation.pair_sampling import Variation, sample_pairs, vary_pairs
 from model_export.distillation.rewording import Rewording
 from model_export.evaluation.baselines import words
 
@@ -56,9 +56,13 @@ def test_few_ads_give_fewer_pairs() -> None:
     assert sorted(pairs) == [("red", "lamp"), ("red", "red shoe")]
 
 
-def varied(reworded_share: float, cut_share: float) -> list[tuple[str, str]]:
+def variation_of(reworded_share: float, cut_share: float) -> Variation:
     tokens = {word: number for number, word in enumerate(("red", "blue", "green", "shoe", "lamp"))}
-    variation = Variation(Rewording(tokens, np.eye(5, dtype=np.float32)), reworded_share, cut_share)
+    return Variation(Rewording(tokens, np.eye(5, dtype=np.float32)), reworded_share, cut_share)
+
+
+def varied(reworded_share: float, cut_share: float) -> list[tuple[str, str]]:
+    variation = variation_of(reworded_share, cut_share)
     long = [f"{ad} with a box" for ad in ADS]
     return sample_pairs(
         QUERIES, [long], 300, pairs_per_query=10, pseudo_query_share=0.0, seed=0,
@@ -85,3 +89,24 @@ def test_each_file_gives_as_many_pseudo_queries() -> None:
     queries = {query for query, _ in pairs}
     assert "alpha" in queries, "in spite of fifty ads against it"
     assert len(queries) <= 11
+
+
+def test_a_given_pair_stays_together_when_it_is_varied() -> None:
+    pairs = [("red thing", "red shoe of one"), ("blue thing", "blue lamp of two")]
+    made = vary_pairs(pairs, 400, variation_of(0.0, 0.0), seed=0)
+    assert len(set(made)) == len(made) > 10
+    for query, ad in made:
+        assert query.split()[1:] == ["thing"]
+        assert ad.split()[2] == "of"
+        number = ad.split()[3]
+        original = pairs[number == "two"]
+        assert query == original[0] or query.split()[0] != original[0].split()[0]
+    assert {ad.split()[3] for _, ad in made} == {"one", "two"}
+    assert set(pairs) <= set(made), "a fourth is left as it was"
+
+
+def test_a_query_with_many_pairs_is_varied_as_often_as_one_with_few() -> None:
+    many = [("often", f"red shoe {n}") for n in range(500)]
+    made = vary_pairs([*many, ("seldom", "blue lamp")], 200, variation_of(0.0, 0.0), seed=0)
+    seldom = {ad for query, ad in made if query == "seldom"}
+    assert len(seldom) > 5, "though it is one pair of 501"
