@@ -1,14 +1,15 @@
 # Eight commands; all but image-test work on a fresh clone with nothing but Python 3.11 and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PORT ?= 8000
-BUNDLE ?= bundles/default
+MODEL ?= l6
+BUNDLE ?= bundles/$(if $(filter l6,$(MODEL)),default,$(MODEL))
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/pip install --constraint requirements.lock
 
 .PHONY: serve test export bench loadtest audit image-test clean
 
-serve: $(VENV)/.export $(BUNDLE)/manifest.json  ## serve the default model on 127.0.0.1:$(PORT)
+serve: $(VENV)/.export $(BUNDLE)/manifest.json  ## serve a model (MODEL=l6, l3 or l2) on 127.0.0.1:$(PORT)
 	$(BIN)/python -m service --bundle $(BUNDLE) --host 127.0.0.1 --port $(PORT)
 
 test: $(VENV)/.dev  ## lint, type-check, run every test
@@ -17,9 +18,9 @@ test: $(VENV)/.dev  ## lint, type-check, run every test
 	$(BIN)/mypy
 	$(BIN)/pytest
 
-export: $(BUNDLE)/manifest.json  ## build the default bundle if it is absent
+export: $(BUNDLE)/manifest.json  ## build the model's bundle if it is absent
 
-bench: $(VENV)/.export $(BUNDLE)/manifest.json  ## speed and batch spread of the default bundle
+bench: $(VENV)/.export $(BUNDLE)/manifest.json  ## speed and batch spread of the model's bundle
 	$(BIN)/python deploy/benchmarks/bench_bundle.py --bundle $(BUNDLE)
 
 loadtest: $(VENV)/.loadtest $(if $(URL),,$(VENV)/.export $(BUNDLE)/manifest.json)  ## latency and goodput by load, as one page; URL= of a service that runs, OPTIONS= for more
@@ -35,7 +36,7 @@ clean:  ## remove everything that these commands made
 	rm -rf $(VENV) .venv-audit bundles build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BUNDLE)/manifest.json: | $(VENV)/.export
-	$(BIN)/python -m model_export export --precision int8 --out $(BUNDLE)
+	$(BIN)/python -m model_export export --model $(MODEL) --precision int8 --out $(BUNDLE)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

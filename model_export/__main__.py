@@ -1,4 +1,4 @@
-"""Command line of the offline half: pretrain, finetune, distil, export, evaluate, report.
+"""Command line of the offline half: pretrain, finetune, distil, pack, export, evaluate, report.
 
 python -m model_export export --out bundles/default            the default model
 python -m model_export export --checkpoint DIR_OR_HUB_ID --out DIR
@@ -7,6 +7,7 @@ python -m model_export report --bundle DIR                     its page, from it
 python -m model_export finetune --train FILE --dev FILE --out DIR
 python -m model_export pretrain --texts FILE --out DIR        an encoder for finetune --base
 python -m model_export distil --products FILE --queries FILE --dev FILE --out DIR
+python -m model_export pack --student DIR --dev FILE --out DIR
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         evaluate_command,
         export_command,
         finetune_command,
+        pack_command,
         pretrain_command,
     )
 
@@ -70,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("pretrain", help="ad texts without labels -> encoder to start from")
     )
     distil_command.add_to(commands.add_parser("distil", help="teacher -> smaller checkpoint"))
+    pack_command.add_to(commands.add_parser("pack", help="student -> delta on its base weights"))
     return parser
 
 

@@ -102,7 +102,7 @@ def load_adapted(adapter: Path, base: str | None, name: str | None) -> Checkpoin
     tokenizer = AutoTokenizer.from_pretrained(resolve_base(base or facts.base, facts.base_sha256))
     with _named(str(adapter)):
         head = read_head(model.config, None)
-        calibration = _read_calibration(adapter)
+        calibration = read_calibration(adapter)
     weights_sha256 = sha256_of(adapter / adapters.WEIGHTS_FILE)
     return Checkpoint(
         model=model,
@@ -155,7 +155,7 @@ def load_checkpoint(
             model = load_model(reference, config, allow_pickle=allow_pickle)
         tokenizer = load_tokenizer(reference, model)
         limit = _usual_length(longest_pair(model, tokenizer), facts.max_length_tokens)
-        calibration = _read_calibration(folder)
+        calibration = read_calibration(folder)
     return Checkpoint(
         model=model,
         tokenizer=tokenizer,
@@ -237,7 +237,13 @@ def _segment_notes(model: Any, tokenizer: Any) -> tuple[str, ...]:  # noqa: ANN4
     )
 
 
-def _read_calibration(folder: Path) -> ScoreCalibration | None:
+def read_calibration(folder: Path) -> ScoreCalibration | None:
+    """The score calibration stored beside a model's weights; None when there is none.
+
+    Raises:
+        UnsupportedCheckpoint: The file holds something else. The message goes on after
+            "checkpoint NAME".
+    """
     file = folder / CALIBRATION_FILE
     if not file.is_file():
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from model_export.distillation.recipe import LAYER_RULES, REPORT_FILE, DistilRecipe
 from model_export.errors import ExportError
-from model_export.export_command import DEFAULT_ADAPTER
+from model_export.shipped_models import DEFAULT_MODEL, SHIPPED_MODELS
 
 if TYPE_CHECKING:  # slow to import
     from model_export.distillation.training import DevPairs
@@ -27,12 +27,18 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--teacher",
-        default=str(DEFAULT_ADAPTER),
+        default=str(SHIPPED_MODELS[DEFAULT_MODEL].folder),
         metavar="DIR_OR_ID",
         help="checkpoint or adapter; default: the default model",
     )
     add("--relevant-label", metavar="LABEL", help="of the teacher, as in export")
     add("--grades", metavar="WORST,..,BEST", help="of the teacher, as in export")
+    add(
+        "--start",
+        type=Path,
+        metavar="DIR",
+        help="a student of distil to go on from, instead of the teacher's layers",
+    )
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the student's checkpoint")
     add(
         "--cache",
@@ -73,6 +79,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("sampled_pairs", int, "pairs to make of products and queries"),
         ("pairs_per_query", int, "how many of them share a query"),
         ("pseudo_query_share", float, "part of them with a span of an ad's words as the query"),
+        ("reworded_share", float, "part of them, on each side, with words swapped"),
+        ("cut_share", float, "part of them with an ad that is cut short"),
+        ("varied_pairs", int, "variations to make of the given pairs"),
+        ("hidden_weight", float, "of the teacher's hidden states; 0 asks it only once a pair"),
         ("epochs", int, "passes over the pairs"),
         ("learning_rate", float, "its peak"),
         ("batch_pairs", int, "pairs per step"),
@@ -104,22 +114,29 @@ def run(arguments: argparse.Namespace) -> int:
     recipe = DistilRecipe(**given)
     _require_usable(arguments.out)
 
-    from model_export.distillation.distil import distil
+    from model_export.distillation.distil import Folders, distil
     from model_export.distillation.sources import read_sources
     from model_export.reference_logits import load_original
 
     sources = read_sources(arguments.pairs, arguments.products, arguments.queries)
-    dev = _read_dev(arguments.dev)
+    dev = read_dev(arguments.dev)
     with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
         teacher = load_original(
             arguments.teacher, relevant_label=arguments.relevant_label, grades=arguments.grades
         )
-        report = distil(teacher, sources, dev, arguments.out, arguments.cache, recipe, tell=print)
+        folders = Folders(arguments.out, arguments.cache, arguments.start)
+        report = distil(teacher, sources, dev, folders, recipe, tell=print)
     print(json.dumps(asdict(report), indent=2))
     return 0
 
 
-def _read_dev(paths: list[Path]) -> DevPairs:
+def read_dev(paths: list[Path]) -> DevPairs:
+    """Held-out pairs by the name of their file.
+
+    Raises:
+        BadPairsFile: A file cannot be used.
+        ExportError: One class is missing, or two files have the same name.
+    """
     from model_export.evaluation.document import refuse_one_class
     from model_export.pairs import read_pairs
 

@@ -4,6 +4,7 @@ ExportError
 |- BadPairsFile          a file of labelled pairs: path, line and reason
 |- BaseWeightsMissing    the base model of an adapter is not to be found
 |- AdapterMismatch       an adapter was made for other base weights
+|- DamagedDelta          a student's weight delta is not the file that it should be
 |- UnsupportedCheckpoint the checkpoint cannot be served, and why
 |- QuantizationFailed    the graph does not have the shape that the recipe needs
 `- ParityFailed          the exported graph does not score like the original
@@ -28,6 +29,10 @@ class BaseWeightsMissing(ExportError):
 
 class AdapterMismatch(ExportError):
     """An adapter does not fit the base weights: another hash, or other shapes."""
+
+
+class DamagedDelta(ExportError):
+    """A weight delta cannot be read back: another hash, missing facts, or codes that do not fit."""
 
 
 class UnsupportedCheckpoint(ExportError):

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from model_export.errors import ExportError
+from model_export.shipped_models import DEFAULT_MODEL, SHIPPED_MODELS, load_shipped
 
 if TYPE_CHECKING:  # torch and its kin are slow to import
     from model_export.checkpoint import Checkpoint
-
-DEFAULT_ADAPTER = Path(__file__).parent / "default_model"
-DEFAULT_NAME = "adrel-minilm-l6"
 
 # Those that only mean something for a checkpoint of one's own.
 CHECKPOINT_ONLY = ("relevant_label", "grades", "allow_pickle")
@@ -38,10 +36,15 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add(
         "--checkpoint",
         metavar="DIR_OR_ID",
-        help="sequence-classification model, a local folder or a hub id; with --adapter, its "
-        "base weights; default: the default model",
+        help="sequence-classification model, a local folder or a hub id, or a weight delta; with "
+        "--adapter, its base weights; default: --model",
     )
     add("--adapter", type=Path, metavar="DIR", help="adapter made by finetune")
+    add(
+        "--model",
+        choices=tuple(SHIPPED_MODELS),
+        help=f"one of the models that come with adrel, by its layers ({DEFAULT_MODEL})",
+    )
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the bundle")
     add("--name", help="model name in answers and metrics; default: from the checkpoint")
     add("--max-length", type=int, metavar="TOKENS", help="longest pair; default: the checkpoint's")
@@ -140,7 +143,11 @@ def _tolerances(arguments: argparse.Namespace) -> dict[str, float]:
 
 def _load(arguments: argparse.Namespace) -> Checkpoint:
     from model_export import checkpoint as checkpoints
+    from model_export.delta_checkpoint import load_delta_checkpoint
+    from model_export.weight_delta import is_delta
 
+    if arguments.model and (arguments.checkpoint or arguments.adapter):
+        raise ExportError("--model is one that comes with adrel: give it or a model of your own")
     own = arguments.checkpoint is not None and arguments.adapter is None
     for name in CHECKPOINT_ONLY:
         if getattr(arguments, name) and not own:
@@ -148,7 +155,9 @@ def _load(arguments: argparse.Namespace) -> Checkpoint:
                 f"--{name.replace('_', '-')} is for a --checkpoint without an adapter: an adapter "
                 "states its head, and has no pickles"
             )
-    if own:
+    if own and is_delta(Path(arguments.checkpoint)):
+        checkpoint = load_delta_checkpoint(Path(arguments.checkpoint), None, arguments.name)
+    elif own:
         checkpoint = checkpoints.load_checkpoint(
             arguments.checkpoint,
             arguments.relevant_label,
@@ -161,7 +170,7 @@ def _load(arguments: argparse.Namespace) -> Checkpoint:
             arguments.adapter, arguments.checkpoint, arguments.name
         )
     else:
-        checkpoint = checkpoints.load_adapted(DEFAULT_ADAPTER, None, arguments.name or DEFAULT_NAME)
+        checkpoint = load_shipped(arguments.model or DEFAULT_MODEL, arguments.name)
     if arguments.max_length is not None:
         checkpoint = checkpoints.with_max_length(checkpoint, arguments.max_length)
     return checkpoint

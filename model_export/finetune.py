@@ -15,31 +15,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from transformers import AutoTokenizer, set_seed
 
 from model_export.adapter import AdapterFacts, save_adapter
 from model_export.base_weights import resolve_base, weights_sha256
-from model_export.checkpoint import CALIBRATION_FILE, Checkpoint, load_adapted, load_checkpoint
-from model_export.errors import ExportError
+from model_export.checkpoint import CALIBRATION_FILE, load_adapted, load_checkpoint
 from model_export.evaluate import Quality, judge
 from model_export.finetuning.checks import refuse_unusable
 from model_export.finetuning.hard_negatives import mine_hard_negatives
 from model_export.finetuning.objectives import label_names
 from model_export.finetuning.run_folder import close_run, open_run, run_folder
 from model_export.finetuning.stages import Task, train
-from model_export.fit_calibration import fit_score_calibration
+from model_export.held_out_margins import held_out_margins, write_calibration
 from model_export.pairs import LabelledPair, read_pairs
 from model_export.recipe import FinetuneRecipe
-from model_export.reference_logits import pair_encoder
-from model_export.to_onnx import takes_segments
 from model_export.training import FIGURE
-from model_export.training_rows import Collator, encode_pairs, logits_of_rows, to_rows
 from model_export.write_checkpoint import save_checkpoint
 from service.scoring.bundle import sha256_of
 from service.scoring.calibration import sigmoid
-from service.scoring.head import margin
 
 REPORT_FILE = "training_report.json"
 
@@ -136,7 +129,7 @@ def finetune(
         save_checkpoint(model, tokenizer, partial, recipe.max_pair_tokens)
         written = load_checkpoint(str(partial), None, out.name)
     del model
-    margins = {name: _margins(written, own) for name, own in dev.items()}
+    margins = {name: held_out_margins(written, own) for name, own in dev.items()}
     report = FinetuneReport(
         recipe=recipe,
         n_training_pairs=len(pairs) + len(mined),
@@ -149,7 +142,7 @@ def finetune(
     )
     text = json.dumps(asdict(report), indent=2, allow_nan=False)
     (partial / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
-    _write_calibration(partial, margins, dev, tell)
+    write_calibration(partial, margins, dev, tell)
     _move(partial, out)
     close_run(run)
     return report
@@ -181,36 +174,3 @@ def _kept(epochs: Sequence[Mapping[str, Any]], recipe: FinetuneRecipe) -> float:
     """The number of the epoch; of equally good ones the first."""
     kept = max(epochs, key=lambda epoch: epoch[FIGURE]) if recipe.keep == "best" else epochs[-1]
     return float(kept["epoch"])
-
-
-def _margins(written: Checkpoint, pairs: Sequence[LabelledPair]) -> NDArray[np.float64]:
-    render = written.template.render
-    encoded = encode_pairs(pair_encoder(written), [(pair.query, render(pair.ad)) for pair in pairs])
-    rows = to_rows(
-        encoded,
-        [(pair.label,) for pair in pairs],
-        with_segments=takes_segments(written.model, written.tokenizer),
-    )
-    logits = logits_of_rows(written.model, rows, Collator(written.tokenizer))
-    return margin(logits, written.head)
-
-
-def _write_calibration(
-    out: Path,
-    margins: Mapping[str, NDArray[np.float64]],
-    pairs_by_file: Mapping[str, Sequence[LabelledPair]],
-    tell: Tell,
-) -> None:
-    labels = [pair.label for name in margins for pair in pairs_by_file[name]]
-    try:
-        calibration = fit_score_calibration(
-            np.concatenate(list(margins.values())),
-            labels,
-            [pair.query for name in margins for pair in pairs_by_file[name]],
-            " + ".join(margins),
-        ).calibration
-    except ExportError as error:  # too few pairs, say: the model is good without
-        tell(f"warning: scores stay uncalibrated: {error}")
-        return
-    text = calibration.model_dump_json(indent=2)
-    (out / CALIBRATION_FILE).write_text(text + "\n", encoding="utf-8")

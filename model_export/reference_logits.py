@@ -7,9 +7,11 @@ from pathlib import Path
 
 from model_export.adapter import is_adapter
 from model_export.checkpoint import Checkpoint, load_adapted, load_checkpoint
+from model_export.delta_checkpoint import load_delta_checkpoint
 from model_export.errors import UnsupportedCheckpoint
 from model_export.parity import Logits, torch_logits
 from model_export.to_onnx import takes_segments
+from model_export.weight_delta import is_delta
 from service.scoring.encoding import EncodedPair, PairEncoder
 
 
@@ -20,19 +22,21 @@ def load_original(
     grades: str | None = None,
     allow_pickle: bool = False,
 ) -> Checkpoint:
-    """A checkpoint, or an adapter on the base weights that it names.
+    """A checkpoint, or an adapter or a weight delta on the base weights that it names.
 
     Args:
-        reference: Folder of either, or a hub id.
+        reference: Folder of one of them, or a hub id.
         relevant_label: As in `load_checkpoint`; an adapter states its head.
         grades: As in `load_checkpoint`.
         allow_pickle: As in `load_checkpoint`.
 
     Raises:
-        ExportError: It cannot be loaded or served; see the two loaders.
+        ExportError: It cannot be loaded or served; see the three loaders.
     """
     if is_adapter(Path(reference)):
         return load_adapted(Path(reference), None, None)
+    if is_delta(Path(reference)):
+        return load_delta_checkpoint(Path(reference), None, None)
     return load_checkpoint(
         reference, relevant_label, None, grades=grades, allow_pickle=allow_pickle
     )

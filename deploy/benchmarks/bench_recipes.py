@@ -27,11 +27,11 @@ from deploy.benchmarks.recipe_figures import RecipeFigures, recipe_figures
 from deploy.benchmarks.recipe_report import as_json, draw, rows, table
 from deploy.benchmarks.recipe_speed import measure_rounds, micro_batches
 from deploy.benchmarks.recipes import IN_FLOAT, weights_need_seven_bits
-from model_export.checkpoint import Checkpoint, load_adapted, load_checkpoint
-from model_export.export_command import DEFAULT_ADAPTER, DEFAULT_NAME
+from model_export.checkpoint import Checkpoint, load_checkpoint
 from model_export.pairs import LabelledPair, read_pairs
 from model_export.parity import torch_logits
 from model_export.reference_pairs import reference_pairs
+from model_export.shipped_models import DEFAULT_MODEL, load_shipped
 from model_export.to_onnx import convert, takes_segments
 from service.cpu import usable_cores
 from service.domain import Ad
@@ -139,7 +139,7 @@ def _shown(text: Text) -> tuple[str, ...]:
 
 def _load(reference: str | None, relevant_label: str | None) -> Checkpoint:
     if reference is None:
-        return load_adapted(DEFAULT_ADAPTER, None, DEFAULT_NAME)
+        return load_shipped(DEFAULT_MODEL)
     return load_checkpoint(reference, relevant_label, None)
 
 

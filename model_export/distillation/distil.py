@@ -14,8 +14,9 @@ import numpy as np
 from tqdm import tqdm
 from transformers import set_seed
 
-from model_export.checkpoint import Checkpoint
+from model_export.checkpoint import Checkpoint, load_checkpoint
 from model_export.distillation.recipe import REPORT_FILE, DistilRecipe, chosen_layers
+from model_export.distillation.rewording import Rewording
 from model_export.distillation.sources import Sources, training_pairs
 from model_export.distillation.student import make_student, n_layers_of
 from model_export.distillation.teacher_logits import teacher_margins
@@ -37,6 +38,22 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
+class Folders:
+    """Where a run reads and writes.
+
+    Attributes:
+        out: Gets the checkpoint and `distil_report.json` after each better epoch.
+        cache: Of the teacher's logits, kept for the next run.
+        start: A student that an earlier run wrote, to go on from; None starts from the teacher's
+            layers.
+    """
+
+    out: Path
+    cache: Path
+    start: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DistilReport:
     """What was trained, how long it took and how good it is (scores without calibration).
 
@@ -45,6 +62,7 @@ class DistilReport:
         teacher: Its name.
         teacher_sha256: Of its weights, as in a bundle's manifest.
         layers: Numbers of the teacher's layers that the student started from.
+        start: Report of the run that made the student which this one went on from.
         n_labelled: Training pairs with a label.
         n_unlabelled: Training pairs without.
         teacher_quality: Of the teacher, by name of the dev file.
@@ -63,27 +81,26 @@ class DistilReport:
     epochs: tuple[Epoch, ...] = field(default_factory=tuple)
     best: Epoch | None = None
     training_s: float = 0.0
+    start: Mapping[str, Any] | None = None
 
 
 def distil(
     teacher: Checkpoint,
     sources: Sources,
     dev: DevPairs,
-    out: Path,
-    cache: Path,
+    folders: Folders,
     recipe: DistilRecipe,
     *,
     show_progress: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> DistilReport:
-    """Train a student and keep the best epoch's in `out`, a whole checkpoint from the first on.
+    """Train a student and keep the best epoch's, a whole checkpoint from the first on.
 
     Args:
         teacher: Any checkpoint that can be served, of a family in `student.PRUNABLE`.
         sources: Where the pairs come from.
         dev: Held-out pairs of both classes by file. Their queries never enter the training pairs.
-        out: Gets the checkpoint and `distil_report.json` after each better epoch.
-        cache: Folder of the teacher's logits, kept for the next run.
+        folders: Where things are.
         recipe: Hyper-parameters; the same ones on the same kind of machine give the same student.
         show_progress: Whether to draw progress bars.
         tell: Told a line about the teacher and about each epoch.
@@ -91,7 +108,12 @@ def distil(
     Raises:
         ExportError: Layers, pairs or a teacher that cannot be used.
     """
-    layers = chosen_layers(recipe, n_layers_of(teacher.model))
+    earlier = None if folders.start is None else read_report(folders.start)
+    layers = (
+        chosen_layers(recipe, n_layers_of(teacher.model))
+        if earlier is None
+        else tuple(earlier["layers"])
+    )
     if teacher.template != AdTemplate():
         raise ExportError(
             f"teacher {teacher.name} reads {', '.join(teacher.template.fields)} of an ad, which a "
@@ -99,15 +121,22 @@ def distil(
         )
     set_seed(recipe.seed)
     student = make_student(teacher.model, layers)
+    if folders.start is not None:
+        started = load_checkpoint(str(folders.start), None, None).model
+        student.load_state_dict(started.state_dict())
     render = teacher.template.render
     dev_queries = {pair.query for pairs in dev.values() for pair in pairs}
-    labels = training_pairs(sources, dev_queries, recipe)
+    labels = training_pairs(sources, dev_queries, recipe, _rewording(teacher, recipe))
     dev_texts = {
         name: [(pair.query, render(pair.ad)) for pair in pairs] for name, pairs in dev.items()
     }
-    texts = [*labels, *(pair for pairs in dev_texts.values() for pair in pairs)]
+    texts = [pair for pairs in dev_texts.values() for pair in pairs]
+    if not recipe.hidden_weight:  # else the teacher is asked in training
+        texts = [*labels, *texts]
     with tqdm(total=len(texts), unit="pair", desc="teacher", disable=not show_progress) as bar:
-        margins = dict(zip(texts, teacher_margins(teacher, texts, cache, bar.update), strict=True))
+        margins = dict(
+            zip(texts, teacher_margins(teacher, texts, folders.cache, bar.update), strict=True)
+        )
     n_labelled = sum(label is not None for label in labels.values())
     report = DistilReport(
         recipe=recipe,
@@ -120,6 +149,7 @@ def distil(
             name: judge(pairs, sigmoid(np.array([margins[pair] for pair in dev_texts[name]])))
             for name, pairs in dev.items()
         },
+        start=earlier,
     )
     tell(
         f"{n_labelled} labelled and {report.n_unlabelled} unlabelled pairs; teacher: mean AUC "
@@ -137,12 +167,34 @@ def distil(
             best=now if is_best else report.best,
             training_s=round(time.monotonic() - started_s, 1),
         )
-        _write(model if is_best else None, teacher, report, out)
+        _write(model if is_best else None, teacher, report, folders.out)
         tell(f"epoch {epoch:g}: mean AUC {now.mean_auc:.4f}{', kept' if is_best else ''}")
 
-    rows = [DistilRow(pair, float(margins[pair]), label) for pair, label in labels.items()]
+    rows = [DistilRow(pair, margins.get(pair), label) for pair, label in labels.items()]
     train_student(student, teacher, rows, dev, recipe, keep_the_best, show_progress=show_progress)
     return report
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """The report that `distil` wrote beside a student.
+
+    Raises:
+        ExportError: There is none, or it does not say which layers the student has.
+    """
+    path = folder / REPORT_FILE
+    try:
+        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        report["layers"] = [int(number) for number in report["layers"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ExportError(f"{path} is no report of distil: {error!r}") from error
+    return report
+
+
+def _rewording(teacher: Checkpoint, recipe: DistilRecipe) -> Rewording | None:
+    if not (recipe.reworded_share or recipe.cut_share):
+        return None
+    vectors = teacher.model.get_input_embeddings().weight.detach().cpu().numpy()
+    return Rewording(teacher.tokenizer.get_vocab(), vectors)
 
 
 def _mean_auc(quality: Mapping[str, Quality]) -> float:

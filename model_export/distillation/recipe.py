@@ -28,6 +28,11 @@ class DistilRecipe:
         sampled_pairs: Pairs to sample from products and queries, where products are given.
         pairs_per_query: How many of them share a query.
         pseudo_query_share: Part of them whose query is a span of words of an ad.
+        reworded_share: Part of the sampled queries and ads with words swapped for similar ones.
+        cut_share: Part of the sampled ads that end after some of their words.
+        varied_pairs: Variations to make of the given pairs, of both sides by these shares.
+        hidden_weight: Weight of the distance from the teacher's hidden states. Above 0 the teacher
+            runs beside the student, which takes more time than its cached log-odds.
         epochs: Passes over the pairs; the best by the dev pairs is kept.
         learning_rate: Peak, after the warm-up.
         batch_pairs: Pairs per optimizer step.
@@ -44,6 +49,10 @@ class DistilRecipe:
     sampled_pairs: int = 16_000
     pairs_per_query: int = 10
     pseudo_query_share: float = 0.5
+    reworded_share: float = 0.0
+    cut_share: float = 0.0
+    varied_pairs: int = 0
+    hidden_weight: float = 0.0
     epochs: int = 5
     learning_rate: float = 5e-4
     batch_pairs: int = 32
@@ -61,7 +70,9 @@ class DistilRecipe:
             "n_layers": 1,
             "lora_rank": 0,
             "label_weight": 0,
+            "hidden_weight": 0,
             "sampled_pairs": 0,
+            "varied_pairs": 0,
             "pairs_per_query": 5,  # so that each kind of pair gets one
             "epochs": 1,
             "batch_pairs": 1,
@@ -73,7 +84,7 @@ class DistilRecipe:
                 raise ExportError(f"{name} must be at least {limit}, got {getattr(self, name)}")
         if not 0 < self.learning_rate < 1:
             raise ExportError(f"learning_rate must be between 0 and 1, got {self.learning_rate}")
-        for name in ("pseudo_query_share", "warmup_share"):
+        for name in ("pseudo_query_share", "reworded_share", "cut_share", "warmup_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ExportError(f"{name} must be in 0-1, got {getattr(self, name)}")
 

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from model_export.distillation.pair_sampling import Texts, sample_pairs
+from model_export.distillation.pair_sampling import Texts, Variation, sample_pairs, vary_pairs
 from model_export.distillation.recipe import DistilRecipe
+from model_export.distillation.rewording import Rewording
 from model_export.errors import BadPairsFile, ExportError
 from model_export.pair_files import read_rows
 from model_export.pairs import parse_ad, parse_query, parse_relevance
@@ -21,12 +22,13 @@ class Sources:
 
     Attributes:
         labels: By (query, ad text) the relevance in 0-1, None where nobody judged the pair.
-        ads: Texts of products, to be paired with queries.
+        ads: Texts of ads by the file that they are from, pairs' or products', to be paired with
+            queries; empty where there are no products.
         queries: To be paired with ads.
     """
 
     labels: dict[Texts, float | None]
-    ads: list[str] = field(default_factory=list)
+    ads: list[list[str]] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
 
 
@@ -45,22 +47,32 @@ def read_sources(
     """
     render = AdTemplate().render
     labels: dict[Texts, float | None] = {}
+    ads: list[list[str]] = []
     for path in pairs:
+        ads.append([])
         for line, row in read_rows(path):
             with _naming(path, line):
                 texts = parse_query(row), render(parse_ad(row, line))
                 label = parse_relevance(row)
                 labels[texts] = labels.get(texts) if label is None else label
-    ads = []
+                ads[-1].append(texts[1])
     for path in products:
+        ads.append([])
         for line, row in read_rows(path):
             with _naming(path, line):
-                ads.append(render(parse_ad(row, line)))
-    return Sources(labels, ads, [query for path in queries for query in _read_queries(path)])
+                ads[-1].append(render(parse_ad(row, line)))
+    return Sources(
+        labels,
+        ads if products else [],
+        [query for path in queries for query in _read_queries(path)],
+    )
 
 
 def training_pairs(
-    sources: Sources, held_out: Collection[str], recipe: DistilRecipe
+    sources: Sources,
+    held_out: Collection[str],
+    recipe: DistilRecipe,
+    rewording: Rewording | None = None,
 ) -> dict[Texts, float | None]:
     """By (query, ad text) the label, or None: the pairs as they were read, then the sampled ones.
 
@@ -68,6 +80,7 @@ def training_pairs(
         sources: What was read.
         held_out: Queries of the dev files, which no training pair may have.
         recipe: How many pairs to sample, and how.
+        rewording: Swaps words, where the recipe asks for it; None samples texts as they are.
 
     Raises:
         ExportError: A pair has a held-out query, there are queries without products, or no pairs.
@@ -81,25 +94,38 @@ def training_pairs(
     if sources.queries and not sources.ads:
         raise ExportError("there are queries, and no products to pair them with")
     made = dict(sources.labels)
+    variation = (
+        None if rewording is None else Variation(rewording, recipe.reworded_share, recipe.cut_share)
+    )
     if sources.ads and recipe.sampled_pairs:
         sampled = sample_pairs(
-            [query for query in (*sources.queries, *_column(made, 0)) if query not in held_out],
-            [*sources.ads, *_column(made, 1)],
+            [
+                query
+                for query in (*sources.queries, *(query for query, _ in made))
+                if query not in held_out
+            ],
+            sources.ads,
             recipe.sampled_pairs,
             pairs_per_query=recipe.pairs_per_query,
             pseudo_query_share=recipe.pseudo_query_share,
             seed=recipe.seed,
+            variation=variation,
         )
-        for pair in sampled:
-            if pair[0] not in held_out:
-                made.setdefault(pair, None)
+        _add(made, sampled, held_out)
+    if variation is not None and sources.labels:
+        varied = vary_pairs([*sources.labels], recipe.varied_pairs, variation, recipe.seed)
+        _add(made, varied, held_out)
     if not made:
         raise ExportError("there are no training pairs: give pairs, or products")
     return made
 
 
-def _column(pairs: Collection[Texts], side: int) -> list[str]:
-    return [pair[side] for pair in pairs]
+def _add(
+    made: dict[Texts, float | None], pairs: Sequence[Texts], held_out: Collection[str]
+) -> None:
+    for pair in pairs:
+        if pair[0] not in held_out:
+            made.setdefault(pair, None)
 
 
 def _read_queries(path: Path) -> list[str]:

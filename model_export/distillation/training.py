@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from torch import nn
 from torch.utils.data import DataLoader
 from transformers import (
     DataCollatorWithPadding,
@@ -22,7 +23,7 @@ from transformers import (
 )
 
 from model_export.checkpoint import Checkpoint
-from model_export.distillation.loss import UNKNOWN, distillation_loss
+from model_export.distillation.loss import UNKNOWN, distillation_loss, hidden_loss
 from model_export.distillation.pair_sampling import Texts
 from model_export.distillation.recipe import DistilRecipe
 from model_export.evaluate import Quality, judge
@@ -32,6 +33,7 @@ from model_export.to_onnx import takes_segments
 from model_export.training import has_fast_bf16
 from model_export.training_rows import Row, encode_pairs, to_rows
 from service.scoring.calibration import sigmoid
+from service.scoring.head import margin
 
 EVAL_BATCH_PAIRS = 64
 
@@ -42,12 +44,12 @@ class DistilRow:
 
     Attributes:
         texts: Query and ad text.
-        teacher_margin: The teacher's log-odds of relevance.
+        teacher_margin: The teacher's log-odds of relevance; None where it is asked in training.
         label: Relevance in 0-1 as people judged it; None where nobody did.
     """
 
     texts: Texts
-    teacher_margin: float
+    teacher_margin: float | None
     label: float | None = None
 
 
@@ -85,7 +87,7 @@ def train_student(
     train_set = _encode(
         teacher,
         [row.texts for row in rows],
-        [(row.teacher_margin, UNKNOWN if row.label is None else row.label) for row in rows],
+        [(_or_unknown(row.teacher_margin), _or_unknown(row.label)) for row in rows],
     )
     pairs = [pair for part in dev.values() for pair in part]
     render = teacher.template.render
@@ -124,12 +126,13 @@ def train_student(
             disable_tqdm=not show_progress,
         )
         trainer = _Trainer(
+            teacher=teacher,
+            recipe=recipe,
             model=model,
             args=arguments,
             train_dataset=train_set,
             eval_dataset=dev_set,
             data_collator=DataCollatorWithPadding(teacher.tokenizer),
-            compute_loss_func=distillation_loss(recipe.label_weight),
             compute_metrics=judge_dev,
             callbacks=[_EachEpoch(lambda epoch: on_epoch(_whole(model), epoch, dict(judged)))],
         )
@@ -138,6 +141,7 @@ def train_student(
 
 def _trainable(student: Any, recipe: DistilRecipe) -> Any:  # noqa: ANN401  # untyped library
     """The student with those of its weights unfrozen, or given adapters, that shall learn."""
+    embeddings = student.base_model.embeddings  # of words, places and segments
     if recipe.lora_rank:
         config = LoraConfig(
             r=recipe.lora_rank,
@@ -146,8 +150,22 @@ def _trainable(student: Any, recipe: DistilRecipe) -> Any:  # noqa: ANN401  # un
             task_type="SEQ_CLS",
         )
         student = get_peft_model(student, config)
-    student.get_input_embeddings().requires_grad_(recipe.train_embeddings)
+    embeddings.requires_grad_(recipe.train_embeddings)
+    _stop_dropout(student)
     return student
+
+
+def _stop_dropout(model: nn.Module) -> None:
+    """Dropout guards against learning few labels by heart; a teacher's answers are exact."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        if hasattr(module, "dropout_prob"):  # attentions pass it on to a function
+            setattr(module, "dropout_prob", 0.0)  # noqa: B010  # no attribute that types know of
+
+
+def _or_unknown(value: float | None) -> float:
+    return UNKNOWN if value is None else value
 
 
 def _whole(model: Any) -> Any:  # noqa: ANN401  # untyped library
@@ -159,6 +177,40 @@ def _whole(model: Any) -> Any:  # noqa: ANN401  # untyped library
 
 class _Trainer(Trainer):
     """Groups training rows by length, and leaves the dev rows in their order: they are judged."""
+
+    def __init__(self, *, teacher: Checkpoint, recipe: DistilRecipe, **arguments: Any) -> None:  # noqa: ANN401  # theirs
+        super().__init__(**arguments)
+        self._teacher, self._recipe = teacher, recipe
+        self._teacher.model.to(self.args.device)
+
+    def compute_loss(
+        self,
+        model: Any,  # noqa: ANN401  # theirs
+        inputs: dict[str, torch.Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: object = None,  # noqa: ARG002  # theirs
+    ) -> Any:  # noqa: ANN401  # theirs
+        inputs = dict(inputs)
+        margins, labels = inputs.pop("labels").unbind(1)
+        if not (model.training and self._recipe.hidden_weight):
+            outputs = model(**inputs)
+            loss = distillation_loss(outputs["logits"], margins, labels, self._recipe.label_weight)
+            return (loss, {"loss": loss, "logits": outputs["logits"]}) if return_outputs else loss
+        with (
+            torch.no_grad(),
+            torch.autocast(self.args.device.type, torch.bfloat16, enabled=self.args.bf16),
+        ):
+            taught = self._teacher.model(**inputs, output_hidden_states=True)
+        outputs = model(**inputs, output_hidden_states=True)
+        margins = torch.from_numpy(
+            margin(taught.logits.float().cpu().numpy(), self._teacher.head)
+        ).to(labels)
+        states = hidden_loss(
+            outputs["hidden_states"], taught.hidden_states, inputs["attention_mask"]
+        )
+        return self._recipe.hidden_weight * states + distillation_loss(
+            outputs["logits"], margins, labels, self._recipe.label_weight
+        )
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:  # noqa: ANN401  # theirs
         rows: Any = eval_dataset or self.eval_dataset

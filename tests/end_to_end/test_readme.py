@@ -73,8 +73,3 @@ def test_leaving_out_the_word_that_matches_costs_the_default_model_most(
     drops = {word["text"]: word["score_drop"] for word in answer["ad"]["words"]}
     assert max(drops, key=lambda word: drops[word]) == "ink"
     assert drops["ink"] > answer["score"] / 2
-
-
-def test_the_default_models_delta_fits_the_repository() -> None:
-    folder = ROOT / "model_export" / "default_model"
-    assert sum(file.stat().st_size for file in folder.iterdir()) <= 2 * 1024 * 1024

@@ -64,9 +64,8 @@ def _quantize(fp32: Path, int8: Path) -> None:
 
 
 def _save_checkpoint(folder: Path) -> None:
-    from model_export.checkpoint import load_adapted  # noqa: PLC0415
-    from model_export.export_command import DEFAULT_ADAPTER, DEFAULT_NAME  # noqa: PLC0415
+    from model_export.shipped_models import DEFAULT_MODEL, load_shipped  # noqa: PLC0415
 
-    checkpoint = load_adapted(DEFAULT_ADAPTER, None, DEFAULT_NAME)
+    checkpoint = load_shipped(DEFAULT_MODEL)
     checkpoint.model.save_pretrained(folder)
     checkpoint.tokenizer.save_pretrained(folder)

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from model_export.checkpoint import Checkpoint, load_checkpoint, with_max_length
 from model_export.distillation import distil as distil_module
-from model_export.distillation.distil import DistilReport, distil
+from model_export.distillation.distil import DistilReport, Folders, distil
 from model_export.distillation.recipe import REPORT_FILE, DistilRecipe
 from model_export.distillation.sources import Sources
 from model_export.errors import ExportError
@@ -38,8 +38,8 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
 
 
 def run(teacher: Checkpoint, folder: Path, recipe: DistilRecipe = QUICK) -> DistilReport:
-    out, cache = folder / "student", folder / "cache"
-    return distil(teacher, SOURCES, DEV, out, cache, recipe, show_progress=False)
+    folders = Folders(folder / "student", folder / "cache")
+    return distil(teacher, SOURCES, DEV, folders, recipe, show_progress=False)
 
 
 def weights(folder: Path) -> dict[str, Any]:
@@ -123,8 +123,8 @@ def test_a_teacher_that_reads_ads_otherwise_is_refused(teacher: Checkpoint, tmp_
 
 def test_each_epoch_is_told(teacher: Checkpoint, tmp_path: Path) -> None:
     told: list[str] = []
-    distil(teacher, SOURCES, DEV, tmp_path / "student", tmp_path / "cache", QUICK,
-           show_progress=False, tell=told.append)  # fmt: skip
+    folders = Folders(tmp_path / "student", tmp_path / "cache")
+    distil(teacher, SOURCES, DEV, folders, QUICK, show_progress=False, tell=told.append)
     assert "unlabelled pairs; teacher: mean AUC " in told[0]
     assert [line.partition(":")[0] for line in told[1:]] == ["epoch 1", "epoch 2", "epoch 3"]
     assert told[1].endswith("kept")

@@ -54,6 +54,9 @@ def test_layers_that_the_teacher_does_not_have_are_refused(
         ("label_weight", float("nan")),
         ("learning_rate", 0.0),
         ("pseudo_query_share", 1.5),
+        ("reworded_share", -0.5),
+        ("cut_share", 1.1),
+        ("hidden_weight", -1.0),
         ("seed", -1),
     ],
 )

@@ -28,7 +28,7 @@ def test_pairs_come_with_or_without_labels_and_ads_by_the_default_template(tmp_p
     more = write(tmp_path / "more.jsonl", {"query": "four", "anything": 1})
     assert read_sources([pairs], [products], [queries, more]) == Sources(
         labels={("q", "a b"): None, ("q", "c"): 0.5},
-        ads=["d e", "f"],
+        ads=[["a b", "c"], ["d e", "f"]],
         queries=["one two", "three", "four"],
     )
 
@@ -36,7 +36,7 @@ def test_pairs_come_with_or_without_labels_and_ads_by_the_default_template(tmp_p
 def test_a_label_is_not_lost_to_the_same_pair_without_one(tmp_path: Path) -> None:
     row = {"query": "q", "text": "a"}
     pairs = write(tmp_path / "pairs.jsonl", row, {**row, "label": 1}, row)
-    assert read_sources([pairs], [], []).labels == {("q", "a"): 1.0}
+    assert read_sources([pairs], [], []) == Sources({("q", "a"): 1.0})
 
 
 def test_a_faulty_row_is_named(tmp_path: Path) -> None:
@@ -53,7 +53,8 @@ def test_a_faulty_row_is_named(tmp_path: Path) -> None:
 
 def test_sampled_pairs_join_those_that_were_read_and_keep_their_labels() -> None:
     pytest.importorskip("bm25s")
-    sources = Sources({("red shoe", "red shoe"): 1.0}, ["red lamp", "blue shoe"], ["blue"])
+    ads = [["red shoe"], ["red lamp", "blue shoe"]]
+    sources = Sources({("red shoe", "red shoe"): 1.0}, ads, ["blue"])
     made = training_pairs(sources, [], DistilRecipe(sampled_pairs=40, pseudo_query_share=0))
     assert made["red shoe", "red shoe"] == 1.0
     assert set(made) == {(q, a) for q in ("red shoe", "blue")
@@ -66,7 +67,7 @@ def test_a_held_out_query_never_enters_the_training_pairs() -> None:
     with pytest.raises(ExportError, match="such as 'blue'"):
         training_pairs(Sources({("blue", "a"): 1.0}), ["blue"], DistilRecipe())
     ads = ["blue", "red", "green", "long"]  # spans of one word, the held-out one among them
-    sources = Sources({}, ads, ["blue", "red"])
+    sources = Sources({}, [ads], ["blue", "red"])
     made = training_pairs(sources, ["blue"], DistilRecipe(sampled_pairs=80))
     assert made
     assert "blue" not in {query for query, _ in made}

@@ -20,15 +20,23 @@ from service.domain import Ad
 from tests.tiny_models import WORDS, write_bert
 
 
-@pytest.mark.parametrize("lora_rank", [0, 8])
-def test_the_student_comes_nearer_to_its_teacher(tmp_path: Path, lora_rank: int) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"lora_rank": 8}, {"hidden_weight": 1.0}],
+    ids=["whole", "low rank", "hidden states"],
+)
+def test_the_student_comes_nearer_to_its_teacher(tmp_path: Path, how: dict[str, Any]) -> None:
     folder = write_bert(tmp_path / "teacher", num_hidden_layers=4)
     teacher = load_checkpoint(str(folder), None, None)
     texts = [("red", f"{WORDS[n % 15]} {WORDS[(7 * n + 3) % 15]}") for n in range(30)]
     wanted = teacher_margins(teacher, texts, tmp_path)
-    rows = [DistilRow(pair, float(value)) for pair, value in zip(texts, wanted, strict=True)]
+    asked_in_training = "hidden_weight" in how
+    rows = [
+        DistilRow(pair, None if asked_in_training else float(value))
+        for pair, value in zip(texts, wanted, strict=True)
+    ]
     dev = {"dev": [LabelledPair("bag", Ad("1", text=ad), n % 2) for n, (_, ad) in enumerate(texts)]}
-    recipe = DistilRecipe(epochs=15, learning_rate=5e-3, batch_pairs=8, lora_rank=lora_rank)
+    recipe = DistilRecipe(epochs=15, learning_rate=5e-3, batch_pairs=8, **how)
     torch.manual_seed(0)
     student = make_student(teacher.model, (0, 3))
     encoder = pair_encoder(teacher)

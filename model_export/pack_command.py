@@ -1,0 +1,73 @@
+"""The `pack` command: a student of distil as a weight delta that a repository can carry."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from model_export.errors import ExportError
+
+USUAL_BASE = "sentence-transformers/all-MiniLM-L6-v2"
+USUAL_MAX_BYTES = 2 * 1024 * 1024
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Give the parser this command's options."""
+    add = parser.add_argument
+    add("--student", type=Path, required=True, metavar="DIR", help="folder that distil wrote")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the delta")
+    add(
+        "--base",
+        default=USUAL_BASE,
+        metavar="DIR_OR_ID",
+        help="base weights that the teacher was made from; default: %(default)s",
+    )
+    add(
+        "--max-bytes",
+        type=int,
+        default=USUAL_MAX_BYTES,
+        metavar="N",
+        help="most bytes of the weights' file, which decide how coarse it is (%(default)s)",
+    )
+    add(
+        "--dev",
+        type=Path,
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="held-out labelled pairs, for the figures before and after and for the score "
+        "calibration; repeatable",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the delta, and print its report.
+
+    Returns:
+        Exit code 0.
+
+    Raises:
+        ExportError: Nothing was written; the message says why.
+    """
+    from model_export.distil_command import read_dev
+    from model_export.pack import pack
+    from model_export.weight_delta import is_delta
+
+    out = arguments.out
+    if out.exists() and not is_delta(out) and not (out.is_dir() and not any(out.iterdir())):
+        raise ExportError(f"{out} exists and is no weight delta; choose another --out")
+    dev = read_dev(arguments.dev)
+    report = pack(
+        arguments.student,
+        arguments.base,
+        dev,
+        out,
+        max_bytes=arguments.max_bytes,
+        tell=lambda line: print(line, file=sys.stderr),
+    )
+    print(json.dumps(asdict(report), indent=2))
+    return 0
