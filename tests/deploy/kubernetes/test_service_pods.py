@@ -21,6 +21,7 @@ from tests.deploy.kubernetes.manifests import (
     ports,
 )
 from tests.deploy.repository import DOCKERFILE
+from tests.deploy.test_image import environment as image_environment
 
 IMAGE = DOCKERFILE.read_text(encoding="utf-8")
 MIB = 2**20
@@ -34,8 +35,13 @@ def deployment(name: str) -> Resource:
 
 def settings(name: str) -> Settings:
     """As the pods would read them: the image's, then the Deployment's."""
-    given = dict(re.findall(r"\b(ADREL_\w+)=(\S+)", IMAGE)) | environment(deployment(name))
-    values = {key.removeprefix("ADREL_").lower(): value for key, value in given.items()}
+    given = image_environment("gpu" if name == "overlays/gpu" else "cpu")
+    given |= environment(deployment(name))
+    values = {
+        key.removeprefix("ADREL_").lower(): value
+        for key, value in given.items()
+        if key.startswith("ADREL_")
+    }
     return Settings(**values)  # refuses names that are none, and values that cannot be
 
 
