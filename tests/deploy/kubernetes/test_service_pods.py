@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -37,7 +36,7 @@ def settings(name: str) -> Settings:
     """As the pods would read them: the image's, then the Deployment's."""
     given = image_environment("gpu" if name == "overlays/gpu" else "cpu")
     given |= environment(deployment(name))
-    values = {
+    values: dict[str, Any] = {
         key.removeprefix("ADREL_").lower(): value
         for key, value in given.items()
         if key.startswith("ADREL_")
