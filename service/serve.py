@@ -41,8 +41,9 @@ LAST_ANSWERS_S = 1
 LAST_BATCHES_S = 2.0
 LOOK_EVERY_S = 0.01
 
-# To end what is left: traces that are still to be sent, files, the interpreter.
-LAST_EXIT_S = 1
+# To end what is left: traces that are still to be sent, files, the interpreter. Ample, since a busy
+# machine is no stop that hangs.
+LAST_EXIT_S = 5
 
 # Scrapers and probes are few.
 ADMIN_CONNECTIONS = 64

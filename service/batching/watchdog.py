@@ -37,8 +37,7 @@ class ThreadUse:
     """What a thread does with the machine.
 
     Attributes:
-        wants_core: It runs, or would if a core were free; one that waits for something else does
-            not.
+        wants_core: It runs, or would if a core were free; not one that waits for anything else.
         core_s: Seconds that it has had of a core since it began.
     """
 

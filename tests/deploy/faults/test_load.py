@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import pytest
 
@@ -83,6 +84,21 @@ async def test_an_answer_that_comes_twice_is_seen() -> None:
     load = await played(twice)
     assert load.surplus or any(one.outcome is Outcome.WRONG for one in load.ended)
     assert len(load.ended) == load.sent
+
+
+async def test_bytes_that_nobody_asked_for_are_seen_at_the_end() -> None:
+    class Writer:
+        def close(self) -> None:
+            pass
+
+    load, stopped = Load(("127.0.0.1", 1), [("red", TEXTS)], MODELS, timeout_ms=50), asyncio.Event()
+    for surplus in (b"", b"HTTP/1.1 200 OK"):
+        reader = asyncio.StreamReader()
+        reader.feed_data(surplus)
+        load._kept.append((reader, cast("asyncio.StreamWriter", Writer())))
+    stopped.set()
+    await load.run(1.0, stopped)
+    assert (load.sent, load.surplus) == (0, 1)
 
 
 @pytest.mark.parametrize("answer", [half, never])
