@@ -2,7 +2,7 @@ r"""RESP2, the bytes that redis speaks, as far as this service does: strict, and
 
 Written here for what was measured, see ARCHITECTURE.md: redis-py's client takes twice the time of
 the event loop, and hiredis takes an array's length on trust, so that an answer of
-`*2147483647\r\n` held the process up for a minute, in which no auction ended.
+`*2147483647\r\n` held the event loop up for seconds, in which no auction ended.
 
 Source: redis.io/docs/latest/develop/reference/protocol-spec
 """

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
+from service.caching.token_cache import Ids
 from service.domain import PairStatus, ScoreAnswer
 from service.errors import QueueFull
 from service.text_tokens import INLINE_MAX_CHARS
@@ -105,6 +107,28 @@ async def test_texts_are_cut_into_tokens_while_redis_is_asked(replica: Replica) 
     assert replica.text.joined == 0
     await replica.answer(None, None)
     assert statuses(await task) == ["ok", "ok"]
+
+
+async def test_the_question_leaves_before_the_loop_is_busy_with_texts(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    send, tokenize = replica.shared.connection.send, replica.text.tokenize
+
+    def send_soon(*arguments: Any) -> None:  # noqa: ANN401  # handed on as they are
+        asyncio.get_running_loop().call_soon(events.append, "left")  # as uvloop's sockets do
+        send(*arguments)
+
+    def tokenize_now(texts: Sequence[str]) -> list[Ids]:
+        events.append("tokenized")
+        return tokenize(texts)
+
+    monkeypatch.setattr(replica.shared.connection, "send", send_soon)
+    monkeypatch.setattr(replica.scorer._tokens, "_tokenize", tokenize_now)
+    task = replica.begin("1")
+    await replica.answer(12.5)
+    await task
+    assert events == ["left", "tokenized"]
 
 
 async def test_what_redis_does_not_tell_in_time_is_computed(replica: Replica) -> None:

@@ -45,8 +45,9 @@ async def test_a_computed_pair_is_written_a_little_later_and_forgotten_in_time(
 
 
 async def test_many_pairs_are_written_in_batches_one_after_the_other(shared: Sharing) -> None:
-    keep(shared, *range(BATCH + 2))
+    keep(shared, *range(BATCH + 1))
     await pass_time(shared.clock, PAUSE_S)
+    keep(shared, BATCH + 1)
     await pass_time(shared.clock, PAUSE_S)
     assert [len(batch) for batch in shared.connection.sent] == [BATCH]
     shared.connection.answer(*[OK] * BATCH)
