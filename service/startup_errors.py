@@ -4,6 +4,7 @@ StartupError                  any of these
 |- UnknownSetting             an ADREL_ variable that nothing reads
 |- InvalidSetting             a setting whose value cannot work
 |- CannotListen               the address is in use or not ours
+|- NoSharedFolder             several workers have no place for what they share
 |- BundleMissing              no bundle where one was named
 |- BundleCorrupt              a file is absent or is not the one that was exported
 |- BundleIncompatible         made for another version of the service, or for other inputs
@@ -38,6 +39,13 @@ class CannotListen(StartupError):
 
     def __init__(self, host: str, port: int, why: OSError) -> None:
         super().__init__(f"cannot listen on {host}:{port}: {why.strerror or why}")
+
+
+class NoSharedFolder(StartupError):
+    """Nothing can be written where temporary files belong, and several workers share one folder."""
+
+    def __init__(self, why: OSError) -> None:
+        super().__init__(f"workers: several share a temporary folder, and there is none: {why}")
 
 
 class BundleMissing(StartupError):

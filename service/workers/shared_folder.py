@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from service.startup_errors import StartupError
+from service.startup_errors import NoSharedFolder
 
 BUNDLE = "bundle"
 GRAPHS = "graphs"
@@ -16,15 +16,11 @@ GRAPHS = "graphs"
 MEMORY = "/dev/shm"  # noqa: S108  # where containers can write whose root cannot be written
 
 
-class NoFolder(StartupError):
-    """There is no place for what workers share."""
-
-
 def make_folder() -> Path:
     """A new folder that only this user can read.
 
     Raises:
-        NoFolder: Nothing can be written where temporary files belong.
+        NoSharedFolder: Nothing can be written where temporary files belong.
     """
     for place in (None, MEMORY):
         try:
@@ -34,7 +30,7 @@ def make_folder() -> Path:
             why = error
         else:
             return folder
-    raise NoFolder(f"workers: several share a temporary folder, and there is none: {why}")
+    raise NoSharedFolder(why)
 
 
 def remove_folder(folder: Path) -> None:
