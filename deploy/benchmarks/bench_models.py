@@ -120,7 +120,8 @@ def table(found: Sequence[Row]) -> str:
 def draw(figure: Any, found: Sequence[Row]) -> None:  # noqa: ANN401  # matplotlib's
     """One plot for each file: right is faster, up is better."""
     files = list(found[0].quality)
-    shared = len(os.path.commonprefix([row.name for row in found]))  # noqa: RUF071  # letters are meant
+    shared = os.path.commonprefix([row.name for row in found])  # noqa: RUF071  # letters are meant
+    n_shared = shared.rfind("-") + 1  # up to the last whole word
     for axes, file, marker in zip(
         figure.subplots(1, len(files), squeeze=False)[0], files, MARKERS, strict=False
     ):
@@ -131,7 +132,7 @@ def draw(figure: Any, found: Sequence[Row]) -> None:  # noqa: ANN401  # matplotl
             axes.plot(speeds, aucs, marker + "-", color=colour, label=precision)
             for row, speed, value in zip(own, speeds, aucs, strict=True):
                 axes.annotate(
-                    row.name[shared:].removesuffix(f" {precision}"),
+                    row.name[n_shared:].removesuffix(f" {precision}"),
                     (speed, value),
                     xytext=(5, 5 if precision == "fp32" else -12),
                     textcoords="offset points",
