@@ -9,6 +9,7 @@ rounds on the same pairs; the speeds are compared with the first bundle's of the
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -119,23 +120,25 @@ def table(found: Sequence[Row]) -> str:
 def draw(figure: Any, found: Sequence[Row]) -> None:  # noqa: ANN401  # matplotlib's
     """One plot for each file: right is faster, up is better."""
     files = list(found[0].quality)
+    shared = os.path.commonprefix([row.name for row in found])  # noqa: RUF071  # letters are meant
+    n_shared = shared.rfind("-") + 1  # up to the last whole word
     for axes, file, marker in zip(
         figure.subplots(1, len(files), squeeze=False)[0], files, MARKERS, strict=False
     ):
         for precision, colour in COLOURS.items():
             own = [row for row in found if row.precision == precision]
-            speeds = [row.pairs_per_s for row in own]
+            speeds = [row.to_first.median for row in own]
             aucs = [row.quality[file].auc for row in own]
             axes.plot(speeds, aucs, marker + "-", color=colour, label=precision)
             for row, speed, value in zip(own, speeds, aucs, strict=True):
                 axes.annotate(
-                    row.name.removesuffix(f" {precision}"),
+                    row.name[n_shared:].removesuffix(f" {precision}"),
                     (speed, value),
-                    xytext=(5, 5),
+                    xytext=(5, 5 if precision == "fp32" else -12),
                     textcoords="offset points",
                     fontsize=8,
                 )
-        axes.set(title=file, xlabel="pairs/s", ylabel="AUC")
+        axes.set(title=file, xlabel=f"speed, in multiples of {found[0].name}", ylabel="AUC")
         axes.set_xlim(left=0)
         axes.margins(0.2)
         axes.grid(alpha=0.4)

@@ -128,3 +128,35 @@ def test_each_epoch_is_told(teacher: Checkpoint, tmp_path: Path) -> None:
     assert "unlabelled pairs; teacher: mean AUC " in told[0]
     assert [line.partition(":")[0] for line in told[1:]] == ["epoch 1", "epoch 2", "epoch 3"]
     assert told[1].endswith("kept")
+
+
+def test_a_run_goes_on_from_an_earlier_student_and_says_so(
+    teacher: Checkpoint, tmp_path: Path
+) -> None:
+    first = run(teacher, tmp_path / "first", replace(QUICK, epochs=1, layers="first"))
+    start = tmp_path / "first" / "student"
+    folders = Folders(tmp_path / "student", tmp_path / "cache", start)
+    still = replace(QUICK, epochs=1, learning_rate=1e-9)
+    report = distil(teacher, SOURCES, DEV, folders, still, show_progress=False)
+    assert report.layers == first.layers == (0, 1), "not the recipe's own spread"
+    assert report.start is not None
+    assert report.start["recipe"]["layers"] == "first"
+    before = load_file(start / "model.safetensors")
+    for name, tensor in weights(tmp_path).items():
+        assert (tensor - before[name]).abs().max() < 1e-6
+
+
+def test_a_start_that_is_no_student_is_refused(teacher: Checkpoint, tmp_path: Path) -> None:
+    folders = Folders(tmp_path / "student", tmp_path / "cache", tmp_path)
+    with pytest.raises(ExportError, match="is no report of distil"):
+        distil(teacher, SOURCES, DEV, folders, QUICK, show_progress=False)
+
+
+def test_variations_of_the_given_pairs_join_them_without_labels(
+    teacher: Checkpoint, tmp_path: Path
+) -> None:
+    recipe = replace(QUICK, epochs=1, varied_pairs=50, reworded_share=0.5)
+    plain = run(teacher, tmp_path / "plain", replace(QUICK, epochs=1))
+    varied = run(teacher, tmp_path / "varied", recipe)
+    assert varied.n_labelled == plain.n_labelled
+    assert varied.n_unlabelled > plain.n_unlabelled
