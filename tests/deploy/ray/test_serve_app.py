@@ -101,10 +101,10 @@ def test_the_products_own_client_works_unchanged(served: httpx.Client) -> None:
 @pytest.mark.usefixtures("cluster")  # ray is there
 def test_settings_of_a_replica_are_checked_as_the_services_own(tmp_path: Path) -> None:
     from deploy.ray.serve_app import replica_settings
-    from service.errors import InvalidSetting
+    from service.startup_errors import InvalidSetting
 
-    assert replica_settings({"bundle": str(tmp_path)}, 2.0).workers == 2
-    assert replica_settings({}, 0.5).workers == 1
+    assert replica_settings({"bundle": str(tmp_path)}, 2.0).inference_threads == 2
+    assert replica_settings({}, 0.5).inference_threads == 1
     assert replica_settings({}, 1).bundle == ROOT / "bundles/default"
     with pytest.raises(InvalidSetting, match="max_batch_pairs"):
         replica_settings({"max_batch_pairs": "many"}, 1)
