@@ -38,8 +38,8 @@ def resolve_base(reference: str, expected_sha256: str | None = None) -> Path:
         actual = weights_sha256(folder)
         if actual != expected_sha256:
             raise AdapterMismatch(
-                f"base weights {folder / WEIGHTS_FILE} have sha256 {actual}, but the adapter was "
-                f"trained on {expected_sha256}; give the folder of the right base weights"
+                f"base weights {folder / WEIGHTS_FILE} have sha256 {actual}, but this model was "
+                f"made from {expected_sha256}; give the folder of the right base weights"
             )
     return folder
 
