@@ -79,8 +79,8 @@ def ports(deployment: Resource) -> dict[str, int]:
 
 
 def environment(deployment: Resource) -> dict[str, str]:
-    """Of its container."""
-    return {one["name"]: one["value"] for one in container(deployment).get("env", [])}
+    """Of its container; what a Secret holds is `secret`."""
+    return {one["name"]: one.get("value", "secret") for one in container(deployment).get("env", [])}
 
 
 def _resources(text: str) -> tuple[Resource, ...]:

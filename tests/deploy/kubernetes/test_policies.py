@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.deploy.kubernetes.manifests import (
     WHOLE,
     Resource,
     container,
+    environment,
     of_kind,
     pod,
     ports,
@@ -120,17 +122,30 @@ def test_network_policies_open_ports_that_pods_have_and_close_the_rest(name: str
         ]
         assert {"Ingress", "Egress"} <= {kind for one in policies for kind in one["policyTypes"]}
         opened = {
-            port["port"] for one in policies for rule in one["ingress"] for port in rule["ports"]
+            port["port"]
+            for one in policies
+            for rule in one.get("ingress", [])
+            for port in rule["ports"]
         }
         assert opened <= ports(deployment).keys()
         assert opened == ({"http", "admin"} if own_name == "adrel" else {"http"})
-        assert all(rule["from"] for one in policies for rule in one["ingress"])
+        assert all(rule["from"] for one in policies for rule in one.get("ingress", []))
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_pods_of_the_service_may_look_up_names_and_nothing_else(name: str) -> None:
     egress = of_kind(name, "NetworkPolicy")["adrel"]["spec"]["egress"]
     assert [port["port"] for rule in egress for port in rule["ports"]] == [53, 53]
+
+
+def test_with_a_shared_cache_they_reach_the_redis_that_they_are_told_of() -> None:
+    name = "base with shared-cache"
+    url = urlsplit(environment(of_kind(name, "Deployment")["adrel"])["ADREL_REDIS_URL"])
+    [rule] = of_kind(name, "NetworkPolicy")["adrel-to-redis"]["spec"]["egress"]
+    assert rule["ports"] == [{"port": url.port}]
+    [to] = rule["to"]
+    namespace = to["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
+    assert url.hostname == f"redis.{namespace}"
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
