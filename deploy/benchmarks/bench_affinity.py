@@ -32,7 +32,7 @@ from service.client.affinity import AFFINITY_HEADER, affinity_key
 
 # Several services share these cores, and none of their requests may be refused.
 SHARED = {
-    "ADREL_WORKERS": "1",
+    "ADREL_INFERENCE_THREADS": "1",
     "ADREL_INFERENCE_GIVES_WAY": "false",
     "ADREL_MAX_QUEUE_MS": "600000",
 }

@@ -93,7 +93,7 @@ async def play(
     Returns:
         The account, and how many requests there were.
     """
-    always = ["--cache-bytes", "0", "--workers", "2"]  # a later one of a name wins
+    always = ["--cache-bytes", "0", "--inference-threads", "2"]  # a later one of a name wins
     subject = Subject(options.bundle, [*always, *scenario.options], options.port)
     try:
         await subject.start()

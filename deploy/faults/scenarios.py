@@ -241,7 +241,7 @@ async def _again(stage: Stage, story: Story) -> None:
 
 
 IMPATIENT = ("--watchdog-s", "0.5")
-SMALL = ("--workers", "1", "--max-queue-ms", "200")
+SMALL = ("--inference-threads", "1", "--max-queue-ms", "200")
 # Where other programs fill the cores, a reload that gives way has no end.
 INSISTENT = ("--inference-gives-way", "false")
 STOPPING = ("--shutdown-delay-s", str(STOP_S), "--drain-timeout-s", str(DRAIN_S))
@@ -252,7 +252,7 @@ SCENARIOS = (
     Scenario("fail", "every run raises", runs_fail),
     Scenario("hang", "one of two runs does not return", one_run_hangs, IMPATIENT),
     Scenario(
-        "hang-all", "no run returns; stop, start", all_runs_hang, ("--workers", "1", *IMPATIENT)
+        "hang-all", "no run returns; stop, start", all_runs_hang, ("--inference-threads", "1", *IMPATIENT)
     ),
     Scenario("memory", "full batches do not fit", out_of_memory),
     Scenario("reload", "a good bundle, a bad one, none", reloads, INSISTENT),

@@ -155,7 +155,7 @@ def test_a_wall_clock_that_jumps_by_days_changes_no_deadline_and_no_watchdog(
 ) -> None:
     file = tmp_path / "fault"
     program = ("deploy.faults.faulty_service", "--fault-file", str(file))
-    arguments = ("--cache-bytes", "0", "--watchdog-s", "1", "--workers", "1")
+    arguments = ("--cache-bytes", "0", "--watchdog-s", "1", "--inference-threads", "1")
     with running(tiny_bundle_int8, *arguments, program=program) as service:
         file.write_text("clock 1000000")
         dates = set()

@@ -86,7 +86,7 @@ def test_batches_that_memory_does_not_suffice_for_are_run_in_smaller_parts(
     tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
     body = {"query": "red", "ads": ads(*[f"{word} shoe" for word in "abcdefgh"])}
-    with faulty(tiny_bundle_int8, tmp_path, "--workers", "1") as broken:
+    with faulty(tiny_bundle_int8, tmp_path, "--inference-threads", "1") as broken:
         sound = broken.service.score(body).json()["scores"]
         full_tokens = broken.service.metric("adrel_batch_token_budget")
         broken.break_it("memory 12")
@@ -102,7 +102,7 @@ def test_one_thread_that_hangs_fails_its_callers_and_the_other_one_goes_on(
     tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
     with (
-        faulty(tiny_bundle_int8, tmp_path, "--workers", "2") as broken,
+        faulty(tiny_bundle_int8, tmp_path, "--inference-threads", "2") as broken,
         ThreadPoolExecutor(2) as executor,
     ):
         broken.break_it("hang-first")
@@ -128,7 +128,7 @@ def test_one_thread_that_hangs_fails_its_callers_and_the_other_one_goes_on(
 def test_with_no_thread_left_callers_are_sent_away_and_a_stop_is_not_held_up(
     fault: str, tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
-    with faulty(tiny_bundle_int8, tmp_path, "--workers", "1") as broken:
+    with faulty(tiny_bundle_int8, tmp_path, "--inference-threads", "1") as broken:
         broken.break_it(fault)
         with ThreadPoolExecutor(2) as executor:
             stuck = executor.submit(broken.code, "blue", timeout_ms=60_000)
