@@ -115,24 +115,26 @@ def test_a_killed_worker_is_replaced_and_no_health_check_fails_and_no_count_goes
 ) -> None:
     died = service.metric(restarts("died"))
     load, counts = Load(service), []
+
+    def repaired() -> bool:
+        counts.append(service.metric(OK))
+        return pid_of(service, 1) != victim
+
     with checked(service) as checks, ThreadPoolExecutor(2) as executor:
         callers = [executor.submit(load.call, seed) for seed in range(2)]
-        counts.append(service.metric(OK))
-        until(lambda: len(load.answers) > 20)
-        counts.append(service.metric(OK))
-        victim = pid_of(service, 1)
-        with checks.between:
-            os.kill(victim, signal.SIGKILL)
-            until(lambda: gone(victim))
-
-        def repaired() -> bool:
+        try:
             counts.append(service.metric(OK))
-            return pid_of(service, 1) != victim
-
-        until(repaired)
-        service.reaches(WORKERS, lambda n_workers: n_workers == 2)
-        counts.append(service.metric(OK))
-        load.stopped.set()
+            until(lambda: len(load.answers) > 20)
+            counts.append(service.metric(OK))
+            victim = pid_of(service, 1)
+            with checks.between:
+                os.kill(victim, signal.SIGKILL)
+                until(lambda: gone(victim))
+            until(repaired)
+            service.reaches(WORKERS, lambda n_workers: n_workers == 2)
+            counts.append(service.metric(OK))
+        finally:  # also where something is wrong: the executor waits for them
+            load.stopped.set()
         failed = [caller.exception() for caller in callers]
     # A caller whose connection the victim had is cut off, as by any server that dies.
     assert {type(error) for error in failed} <= {
