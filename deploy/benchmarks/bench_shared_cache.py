@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from service.scoring.bundle import golden_logits, open_bundle
 from service.shared_cache.address import RedisAddress
 from service.shared_cache.commands import Command, answers_of
 from service.shared_cache.connector import RedisConnector
+from service.shared_cache.counts import LookupResult
 from service.shared_cache.entry import EntryFormat, machine_of
 
 TIMEOUT_MS = 30_000.0
@@ -43,12 +44,33 @@ SETS_AT_ONCE = 1000
 START_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Service:
-    """One of the two, and the requests as they go to it."""
+    """One of the two, the requests as they go to it, and what came of them at one share."""
 
     address: Address
     wire: list[bytes]
+    pairs_per_s: list[float] = field(default_factory=list)
+    latencies_ms: list[float] = field(default_factory=list)
+    cpu_s: float = 0.0
+    n_requests: int = 0
+
+    def measure(self, options: argparse.Namespace) -> None:
+        """Many callers, and then one, on requests that it has not seen."""
+        before_s = self.cpu_now_s()
+        many = asyncio.run(closed_loop(self.address, self.wire, options.callers, options.seconds))
+        self.pairs_per_s.append(answered_per_s(many, options.seconds) * options.ads)
+        fresh = self.wire[len(many) :]
+        one = asyncio.run(closed_loop(self.address, fresh, 1, options.seconds))
+        self.n_requests += len(many) + len(one)
+        if len(many) + len(one) > len(self.wire):
+            raise SystemExit("requests came twice: fewer --seconds")
+        self.latencies_ms += latencies_ms(one)
+        self.cpu_s += self.cpu_now_s() - before_s
+
+    def cpu_now_s(self) -> float:
+        """Processor time of its process so far."""
+        return bench_setup.metrics(self.address)["process_cpu_seconds_total"]
 
 
 def main() -> None:
@@ -63,11 +85,13 @@ def main() -> None:
         ) as sharing,
     ):
         fill = Filler(options.bundle, catalogue, socket)
-        services = [
-            Service(address, bench_setup.prepared(catalogue, address, TIMEOUT_MS))
-            for address in (alone, sharing)
+        wires = [
+            bench_setup.prepared(catalogue, address, TIMEOUT_MS) for address in (alone, sharing)
         ]
-        rows = [_measure(share, fill, services, options) for share in SHARES]
+        rows = [
+            _measure(share, fill, Service(alone, wires[0]), Service(sharing, wires[1]), options)
+            for share in SHARES
+        ]
     columns = list(rows[0])
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     for row in rows:
@@ -125,49 +149,46 @@ class Filler:
 
 
 def _measure(
-    share: float, fill: Filler, services: Sequence[Service], options: argparse.Namespace
+    share: float, fill: Filler, alone: Service, sharing: Service, options: argparse.Namespace
 ) -> dict[str, float]:
-    """Both services in turns, many callers and then one, at one share of known pairs."""
-    rates: list[list[float]] = [[], []]
-    latencies: list[list[float]] = [[], []]
-    before = bench_setup.metrics(services[1].address)
+    """Both services in turns, at one share of known pairs."""
+    before = _looked_up(sharing.address)
     for _ in range(options.rounds):
-        for number, service in enumerate(services):
+        for service in (alone, sharing):
             fill(share)
-            many = asyncio.run(
-                closed_loop(service.address, service.wire, options.callers, options.seconds)
-            )
-            rates[number].append(answered_per_s(many, options.seconds) * options.ads)
-            fresh = service.wire[len(many) :]
-            one = asyncio.run(closed_loop(service.address, fresh, 1, options.seconds))
-            if len(many) + len(one) > len(service.wire):
-                raise SystemExit("the requests came twice: fewer --seconds")
-            latencies[number] += latencies_ms(one)
-    after = bench_setup.metrics(services[1].address)
-    count = {
-        result: after[sample] - before[sample]
-        for result in ("hit", "miss", "timeout", "error", "skipped")
-        for sample in [f'adrel_shared_cache_requests_total{{result="{result}"}}']
-    }
-    alone, sharing = map(sorted, latencies)
-    return {
+            service.measure(options)
+    after = _looked_up(sharing.address)
+    count = {result: after[result] - before[result] for result in LookupResult}
+    answered = count[LookupResult.HIT] + count[LookupResult.MISS]
+    row = {
         "known to redis": share,
-        "pairs/s without": statistics.median(rates[0]),
-        "pairs/s with": statistics.median(rates[1]),
-        "with / without": statistics.median(b / a for a, b in zip(*rates, strict=True)),
-        "p50 ms without": percentile(alone, 50),
-        "p50 ms with": percentile(sharing, 50),
-        "p99 ms without": percentile(alone, 99),
-        "p99 ms with": percentile(sharing, 99),
-        "found": count["hit"] / sum(count.values()),
-        "given up": 1 - (count["hit"] + count["miss"]) / sum(count.values()),
+        "found": count[LookupResult.HIT] / sum(count.values()),
+        "given up": 1 - answered / sum(count.values()),
+        "pairs/s with / without": sum(sharing.pairs_per_s) / sum(alone.pairs_per_s),
+    }
+    for name, service in (("without", alone), ("with", sharing)):
+        latencies = sorted(service.latencies_ms)
+        row[f"pairs/s {name}"] = statistics.median(service.pairs_per_s)
+        row[f"p50 ms {name}"] = percentile(latencies, 50)
+        row[f"p99 ms {name}"] = percentile(latencies, 99)
+        row[f"CPU ms a request {name}"] = 1000 * service.cpu_s / service.n_requests
+    return row
+
+
+def _looked_up(address: Address) -> dict[LookupResult, float]:
+    """Pairs by what the shared cache gave for them."""
+    samples = bench_setup.metrics(address)
+    return {
+        result: samples[f'adrel_shared_cache_requests_total{{result="{result.value}"}}']
+        for result in LookupResult
     }
 
 
 def _draw(figure: Any, rows: Sequence[dict[str, float]]) -> None:  # noqa: ANN401  # matplotlib's
     axes = figure.subplots()
     axes.bar(
-        [f"{row['known to redis']:.0%}" for row in rows], [row["with / without"] for row in rows]
+        [f"{row['known to redis']:.0%}" for row in rows],
+        [row["pairs/s with / without"] for row in rows],
     )
     axes.axhline(1, color="0.5")
     axes.set(
