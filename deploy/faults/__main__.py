@@ -96,6 +96,8 @@ async def play(
     always = ["--cache-bytes", "0", "--inference-threads", "2"]  # a later one of a name wins
     subject = Subject(options.bundle, [*always, *scenario.options], options.port)
     try:
+        if scenario.from_start:
+            subject.break_it(scenario.from_start)
         await subject.start()
         load = Load(subject.address, PAIRS, models, options.timeout_ms)
         rate_per_s = options.rate * scenario.load

@@ -51,6 +51,7 @@ class Scenario:
         options: Of the service, beside those that all have.
         load: Times the usual rate.
         ends: The service is not there when it is over.
+        from_start: A fault that the service starts with.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Scenario:
     options: Sequence[str] = ()
     load: float = 1.0
     ends: bool = False
+    from_start: str = ""
 
 
 async def nothing(stage: Stage) -> Story:
@@ -68,8 +70,10 @@ async def nothing(stage: Stage) -> Story:
 
 
 async def overload(stage: Stage) -> Story:
-    """A machine of a few batches a second gets more than that: who is taken in is served."""
-    stage.subject.break_it(f"slow {RUN_S}")
+    """A machine of a few batches a second gets more than that: who is taken in is served.
+
+    It is slow from its start, so that the service knows what batches cost it.
+    """
     await asyncio.sleep(stage.fault_s)
     story = Story()
     shed = [
@@ -248,7 +252,14 @@ STOPPING = ("--shutdown-delay-s", str(STOP_S), "--drain-timeout-s", str(DRAIN_S)
 
 SCENARIOS = (
     Scenario("nothing", "load alone", nothing),
-    Scenario("overload", "more than the machine can do", overload, SMALL, load=3.0),
+    Scenario(
+        "overload",
+        "more than the machine can do",
+        overload,
+        SMALL,
+        load=3.0,
+        from_start=f"slow {RUN_S}",
+    ),
     Scenario("fail", "every run raises", runs_fail),
     Scenario("hang", "one of two runs does not return", one_run_hangs, IMPATIENT),
     Scenario(
