@@ -263,7 +263,10 @@ SCENARIOS = (
     Scenario("fail", "every run raises", runs_fail),
     Scenario("hang", "one of two runs does not return", one_run_hangs, IMPATIENT),
     Scenario(
-        "hang-all", "no run returns; stop, start", all_runs_hang, ("--inference-threads", "1", *IMPATIENT)
+        "hang-all",
+        "no run returns; stop, start",
+        all_runs_hang,
+        ("--inference-threads", "1", *IMPATIENT),
     ),
     Scenario("memory", "full batches do not fit", out_of_memory),
     Scenario("reload", "a good bundle, a bad one, none", reloads, INSISTENT),
