@@ -6,12 +6,13 @@ import argparse
 import contextlib
 import json
 import sys
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model_export.distillation.recipe import LAYER_RULES, REPORT_FILE, DistilRecipe
 from model_export.errors import ExportError
+from model_export.recipe_options import add_numbers, given, require_usable
 from model_export.shipped_models import DEFAULT_MODEL, SHIPPED_MODELS
 
 if TYPE_CHECKING:  # slow to import
@@ -74,7 +75,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     add("--lora-rank", type=int, help=f"0 trains whole matrices ({usual.lora_rank})")
     add("--train-embeddings", action="store_true", default=None, help="the word vectors learn too")
-    for name, kind, text in (
+    numbers = (
         ("label_weight", float, "of the labels against the teacher"),
         ("sampled_pairs", int, "pairs to make of products and queries"),
         ("pairs_per_query", int, "how many of them share a query"),
@@ -87,13 +88,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("learning_rate", float, "its peak"),
         ("batch_pairs", int, "pairs per step"),
         ("seed", int, "of everything random"),
-    ):
-        add(
-            f"--{name.replace('_', '-')}",
-            type=kind,
-            metavar="X",
-            help=f"{text} ({getattr(usual, name):g})",
-        )
+    )
+    add_numbers(recipe, numbers, lambda name: f"{getattr(usual, name):g}")
     parser.set_defaults(run=run)
 
 
@@ -106,13 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ExportError: Options, files or a teacher that cannot be used; says why.
     """
-    given = {
-        field.name: value
-        for field in fields(DistilRecipe)
-        if (value := getattr(arguments, field.name, None)) is not None
-    }
-    recipe = DistilRecipe(**given)
-    _require_usable(arguments.out)
+    recipe = DistilRecipe(**given(arguments, DistilRecipe))
+    require_usable(arguments.out, REPORT_FILE)
 
     from model_export.distillation.distil import Folders, distil
     from model_export.distillation.sources import read_sources
@@ -147,13 +138,3 @@ def read_dev(paths: list[Path]) -> DevPairs:
         dev[path.name] = read_pairs(path)
         refuse_one_class(dev[path.name], [str(path)])
     return dev
-
-
-def _require_usable(out: Path) -> None:
-    """Never write into a folder that holds something else."""
-    if (
-        out.exists()
-        and not (out / REPORT_FILE).is_file()
-        and not (out.is_dir() and not any(out.iterdir()))
-    ):
-        raise ExportError(f"{out} exists and is no student of distil; choose another --out")

@@ -6,13 +6,12 @@ import argparse
 import contextlib
 import json
 import sys
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from model_export.errors import ExportError
-from model_export.finetuning.run_folder import require_usable
 from model_export.recipe import DEFAULT_BASE, LOSSES_OF_HEAD, USUAL, FinetuneRecipe, recipe_for
+from model_export.recipe_options import add_numbers, given, require_usable
 
 POOLINGS = ("cls", "mean", "cat4")  # of `Pooling`, whose module imports torch
 
@@ -37,7 +36,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add("--loss", choices=list(losses), help="bce, or cross-entropy where the head has classes")
     add("--pooling", choices=POOLINGS, help="what a linear head reads (features: mean)")
     add("--keep", choices=["best", "last"], help="epoch to write, by the dev pairs (best)")
-    for name, kind, text in (
+    numbers = (
         ("epochs", int, "most passes over the labelled pairs"),
         ("patience", int, "epochs without a better one that end the training; 0 never"),
         ("learning_rate", float, "its peak"),
@@ -51,8 +50,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("imitation_pairs", int, "pairs of the first stage; 0 leaves it out"),
         ("teacher_share", float, "weight of sentence similarity in the labels"),
         ("seed", int, "of everything random"),
-    ):
-        add(f"--{name.replace('_', '-')}", type=kind, metavar="X", help=f"{text} ({_usual(name)})")
+    )
+    add_numbers(recipe, numbers, _usual)
     parser.set_defaults(run=run)
 
 
@@ -65,12 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ExportError: Options, files or a base that cannot be used; says why.
     """
-    given: dict[str, Any] = {
-        field.name: value
-        for field in fields(FinetuneRecipe)
-        if (value := getattr(arguments, field.name, None)) is not None
-    }
-    recipe = recipe_for(**given)
+    recipe = recipe_for(**given(arguments, FinetuneRecipe))
     names = [path.name for path in arguments.dev]
     if len(set(names)) < len(names):
         raise ExportError(f"two --dev files have one name, which figures go by: {sorted(names)}")

@@ -6,12 +6,12 @@ import argparse
 import contextlib
 import json
 import sys
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
-from model_export.finetuning.run_folder import require_usable
 from model_export.pretraining.recipe import REPORT_FILE, PretrainRecipe
 from model_export.recipe import DEFAULT_BASE
+from model_export.recipe_options import add_numbers, given, require_usable
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="learn also whether a description is the title's own (BERT)",
     )
-    for name, kind, text in (
+    numbers = (
         ("mask_share", float, "part of the positions to guess"),
         ("held_out_share", float, "part of the texts to judge on"),
         ("epochs", int, "passes over the texts"),
@@ -46,13 +46,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("weight_decay", float, "AdamW's"),
         ("max_text_tokens", int, "texts are cut to so many tokens"),
         ("seed", int, "of everything random"),
-    ):
-        recipe.add_argument(
-            f"--{name.replace('_', '-')}",
-            type=kind,
-            metavar="X",
-            help=f"{text} ({getattr(usual, name):g})",
-        )
+    )
+    add_numbers(recipe, numbers, lambda name: f"{getattr(usual, name):g}")
     parser.set_defaults(run=run)
 
 
@@ -65,12 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ExportError: Options, files or a base that cannot be used; says why.
     """
-    given = {
-        field.name: value
-        for field in fields(PretrainRecipe)
-        if (value := getattr(arguments, field.name, None)) is not None
-    }
-    recipe = PretrainRecipe(**given)
+    recipe = PretrainRecipe(**given(arguments, PretrainRecipe))
     require_usable(arguments.out, REPORT_FILE)
 
     from model_export.pretraining.pretrain import pretrain

@@ -16,23 +16,6 @@ STATE_FILE = "trainer_state.json"
 """The file that transformers' Trainer writes last into a checkpoint."""
 
 
-def require_usable(out: Path, report_file: str) -> None:
-    """Never write over a folder that holds something else.
-
-    Args:
-        out: Where a model is to be written.
-        report_file: Name of the file by which one of the same command is known.
-
-    Raises:
-        ExportError: The folder is not empty, and nothing that the command wrote.
-    """
-    is_empty = out.is_dir() and not any(out.iterdir())
-    if out.exists() and not (out / report_file).is_file() and not is_empty:
-        raise ExportError(
-            f"{out} exists and is nothing that this command wrote; choose another --out"
-        )
-
-
 def run_folder(out: Path) -> Path:
     """Where the training for `out` keeps its checkpoints until it is done."""
     return out.with_name(out.name + ".training")

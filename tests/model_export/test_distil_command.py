@@ -76,4 +76,4 @@ def test_a_folder_that_is_something_else_is_left_alone(
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     dev = pairs_file(tmp_path / "dev.csv", "bag")
     assert main(["distil", "--dev", dev, "--out", str(tmp_path)]) == 1
-    assert "is no student of distil" in capsys.readouterr().err
+    assert "is nothing that this command wrote" in capsys.readouterr().err

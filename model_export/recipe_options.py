@@ -1,0 +1,59 @@
+"""What the commands that train have in common: options of a recipe, and where a model may go."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from model_export.errors import ExportError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+Number = tuple[str, type[int] | type[float], str]
+"""Name of a recipe's field, its type, and what to say of it."""
+
+
+def add_numbers(
+    parser: argparse._ArgumentGroup,  # argparse has no public name for it
+    numbers: Iterable[Number],
+    usual: Callable[[str], str],
+) -> None:
+    """Give the parser an option for each number; none has a default.
+
+    Args:
+        parser: Group of the recipe.
+        numbers: See `Number`.
+        usual: What to say, by name, of the value that is taken where none is given.
+    """
+    for name, kind, text in numbers:
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=kind, metavar="X", help=f"{text} ({usual(name)})")
+
+
+def given(arguments: argparse.Namespace, recipe: type[Any]) -> dict[str, Any]:
+    """Those of the recipe's fields that the command line names."""
+    return {
+        field.name: value
+        for field in fields(recipe)
+        if (value := getattr(arguments, field.name, None)) is not None
+    }
+
+
+def require_usable(out: Path, report_file: str) -> None:
+    """Never write over a folder that holds something else.
+
+    Args:
+        out: Where a model is to be written.
+        report_file: Name of the file by which one of the same command is known.
+
+    Raises:
+        ExportError: The folder is not empty, and nothing that the command wrote.
+    """
+    is_empty = out.is_dir() and not any(out.iterdir())
+    if out.exists() and not (out / report_file).is_file() and not is_empty:
+        raise ExportError(
+            f"{out} exists and is nothing that this command wrote; choose another --out"
+        )
