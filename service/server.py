@@ -62,11 +62,15 @@ class Server(uvicorn.Server):
         self._admin_serves: asyncio.Task[None] | None = None
         self._on_stop_signal = on_stop_signal
         self._shutdown_delay_s = shutdown_delay_s
+        self._stopped_by: str | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop in order at the first signal, at once at the second."""
         if self.should_exit:
+            # Not by the log, whose locks the interrupted code may hold.
+            os.write(2, b'{"level": "warning", "message": "a second signal: ended at once"}\n')
             os._exit(128 + sig)  # as a shell tells of a process that a signal has ended
+        self._stopped_by = signal.Signals(sig).name
         self._on_stop_signal()
         super().handle_exit(sig, frame)
 
@@ -84,6 +88,8 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Wait for traffic to go, stop listening, drain, let the answers leave, end the rest."""
+        facts = {"signal": self._stopped_by, "shutdown_delay_s": self._shutdown_delay_s}
+        logger.info("stopping", extra=facts)
         # Callers that keep their connections would come back on them: let each answer end its own.
         self.server_state.default_headers += [(b"connection", b"close")]
         await asyncio.sleep(self._shutdown_delay_s)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Gauge
 
 from service.caching.fixed_cache import FixedCache
 from service.domain import ReloadResult
 from service.metrics.cache_metrics import CacheCollector
+from service.metrics.reload_metrics import ReloadMetrics
 from service.metrics.score_drift import ScoreDrift
 
 
@@ -36,14 +37,7 @@ class ModelMetrics:
             "Unix time since which the model serves.",
             registry=registry,
         )
-        self._reloads = Counter(
-            "adrel_reloads",
-            "Reloads of the bundle by result: changed, unchanged, failed or refused.",
-            ("result",),
-            registry=registry,
-        )
-        for result in ReloadResult:
-            self._reloads.labels(result.value)
+        self._reloads = ReloadMetrics(registry)
         self._drift = ScoreDrift(score_counts)
         registry.register(self._drift)
         self._caches: CacheCollector | None = None
@@ -87,4 +81,4 @@ class ModelMetrics:
 
     def reload_ended(self, result: ReloadResult) -> None:
         """Record how a reload ended."""
-        self._reloads.labels(result.value).inc()
+        self._reloads.ended(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ class ModelSource:
             StartupError: It cannot be served here; the message says why.
         """
         # Once: a link that is set anew meanwhile must not give parts of two bundles.
-        path = self.path.resolve()
+        path = Path(os.path.realpath(self.path))  # `resolve` raises where links are a loop
         if before is not None:
             version = verified_manifest(path).model.version
             if version == before.bundle.manifest.model.version:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 
 from service.errors import ServiceError
+
+logger = logging.getLogger(__name__)
 
 
 class ReloadOnSignal:
@@ -29,5 +31,9 @@ class ReloadOnSignal:
         while True:
             await self._asked.wait()
             self._asked.clear()
-            with contextlib.suppress(ServiceError):  # it is logged and counted
+            try:
                 await self._reload_in_turn()
+            except ServiceError:
+                pass  # logged and counted where it was raised
+            except Exception:  # the next signal must be heard all the same
+                logger.exception("a reload failed; the model of before serves on")

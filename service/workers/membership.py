@@ -10,11 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import generate_latest
-
 from service.api.state import Reloads, ServiceState
 from service.domain import ReloadResult
-from service.errors import BundleRefused, ReloadRunning, ServiceError
+from service.errors import BundleRefused, NotReady, ReloadRunning, ServiceError
 from service.model_life.history import ReloadReport
 from service.workers.link import AskFailed, Link, LinkLost
 from service.workers.reload_all import overall, refusal
@@ -25,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 SIGN_EVERY_S = 0.25
 SERIES_S = 5.0
-"""For the supervisor to ask all workers; after that this one's own series are better than none."""
+"""For the supervisor to ask all workers."""
 
 
 class Membership:
@@ -86,6 +84,10 @@ class Membership:
 
     async def _live(self, link: Link) -> None:
         while True:
+            why = self._state.why_not_live()
+            if why is not None:
+                link.tell("unfit", why)
+                return  # from now on its end is timed, whatever it says
             link.tell("alive")
             await asyncio.sleep(SIGN_EVERY_S)
 
@@ -100,8 +102,11 @@ class Membership:
         assert self._link is not None  # noqa: S101
         try:
             content: str = await self._link.ask("metrics", timeout_s=SERIES_S)
-        except (LinkLost, AskFailed, TimeoutError):
-            return generate_latest(self._state.metrics.registry)
+        except (LinkLost, AskFailed, TimeoutError) as error:
+            # This worker's own series would look like a restart: sums that go backwards.
+            raise NotReady(
+                "the supervisor, which adds up the workers' series, is silent"
+            ) from error
         return content.encode()
 
     async def _reload_here(self, _: object) -> dict[str, Any]:

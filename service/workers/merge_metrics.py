@@ -22,6 +22,7 @@ GAUGES: Mapping[str, Callable[[float, float], float]] = {
             "adrel_queue_pairs",
             "adrel_requests_in_flight",
             "adrel_shadow_waiting_pairs",
+            "adrel_stuck_workers",
             "adrel_worker_processes",
             "process_resident_memory_bytes",  # pages that workers share count for each
             "process_virtual_memory_bytes",
@@ -45,7 +46,9 @@ GAUGES: Mapping[str, Callable[[float, float], float]] = {
         ),
         max,
     ),
-    **dict.fromkeys(("process_max_fds", "process_start_time_seconds"), min),
+    **dict.fromkeys(
+        ("adrel_batch_token_budget", "process_max_fds", "process_start_time_seconds"), min
+    ),
 }
 """How two workers' values of a gauge's series become one."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from service.domain import ReloadResult
@@ -26,8 +26,18 @@ REPLACED = "replaced"
 class ReloadAll:
     """Reloads all workers; one reload at a time."""
 
-    def __init__(self, slots: Sequence[Slot], pinned: PinnedBundle) -> None:
+    def __init__(
+        self, slots: Sequence[Slot], pinned: PinnedBundle, on_failed: Callable[[], None]
+    ) -> None:
+        """Reload nothing yet.
+
+        Args:
+            slots: Of the workers.
+            pinned: What they serve.
+            on_failed: Called for a failure that no worker can have counted itself.
+        """
         self._slots = slots
+        self._on_failed = on_failed
         self._pinned = pinned
         self._reloading = asyncio.Lock()
 
@@ -55,17 +65,27 @@ class ReloadAll:
             ServiceError: Likewise.
         """
         async with self._reloading:
-            slots = [slot for slot in self._slots if slot.worker is not None]
-            if not slots:
-                raise ServiceError("no worker serves that could reload")
-            first = await self._try(slots[0])
-            outcomes = [first]
-            for slot in slots[1:]:
-                outcome = await self._follow(slot, first["version"])
-                if outcome is not None:
-                    outcomes.append(outcome)
-            self._pinned.tidy()
-            return outcomes
+            try:
+                return await self._reload()
+            except BundleRefused:
+                raise  # the canary has logged and counted it
+            except Exception as error:
+                logger.error("the bundle was not reloaded", extra={"why": str(error)})
+                self._on_failed()
+                raise
+
+    async def _reload(self) -> list[dict[str, Any]]:
+        slots = [slot for slot in self._slots if slot.worker is not None]
+        if not slots:
+            raise ServiceError("no worker serves that could reload")
+        first = await self._try(slots[0])
+        outcomes = [first]
+        for slot in slots[1:]:
+            outcome = await self._follow(slot, first["version"])
+            if outcome is not None:
+                outcomes.append(outcome)
+        self._pinned.tidy()
+        return outcomes
 
     async def _try(self, canary: Slot) -> dict[str, Any]:
         """What the first worker tells; where it fails, all stays pinned as it was."""

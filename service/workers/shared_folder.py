@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -38,6 +39,11 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def real(path: Path) -> Path:
+    """Where the links lead; a loop, which leads nowhere, stays what it is for who opens it."""
+    return Path(os.path.realpath(path))
+
+
 class PinnedBundle:
     """The bundle that all workers load, whatever happens to the operator's folder meanwhile.
 
@@ -53,7 +59,7 @@ class PinnedBundle:
         """
         self._link = folder / BUNDLE
         self._bundle = bundle
-        self._pinned = bundle.resolve()
+        self._pinned = real(bundle)
         self._point_to(self._pinned)
 
     def advance(self) -> Path:
@@ -63,7 +69,7 @@ class PinnedBundle:
             What was pinned before, for `go_back`.
         """
         before = self._pinned
-        self._point_to(self._bundle.resolve())
+        self._point_to(real(self._bundle))
         return before
 
     def go_back(self, before: Path) -> None:
@@ -73,7 +79,7 @@ class PinnedBundle:
     def refresh(self) -> None:
         """Where the pinned folder is gone, the operator's is better than none."""
         if not self._pinned.exists():
-            self._point_to(self._bundle.resolve())
+            self._point_to(real(self._bundle))
 
     def tidy(self) -> None:
         """Forget the weights of other bundles; who has some open keeps them."""

@@ -59,6 +59,7 @@ class Slot:
         patience: Patience,
         policy: RestartPolicy,
         on_end: Callable[[WorkerProcess, RestartReason | None], None],
+        others_serve: Callable[[], bool] = lambda: False,
     ) -> None:
         """Set up; nothing is started before `keep_up`.
 
@@ -68,6 +69,7 @@ class Slot:
             patience: With it.
             policy: When to start another one.
             on_end: Told of each process that has ended, and why, unless it was the service's stop.
+            others_serve: Whether another worker does: then this one is tried for ever.
         """
         self.number = number
         self.worker: WorkerProcess | None = None
@@ -75,6 +77,7 @@ class Slot:
         self._patience = patience
         self._policy = policy
         self._on_end = on_end
+        self._others_serve = others_serve
 
     async def keep_up(self, stopping: asyncio.Event, *, first: bool = False) -> None:
         """Run one process after the other until `stopping` is set and the last one has ended.
@@ -85,7 +88,8 @@ class Slot:
 
         Raises:
             StartFailed: The first process never served.
-            CrashLoop: Process after process ended without serving for long.
+            CrashLoop: Process after process ended without serving for long, and no other worker
+                serves.
         """
         failures = 0
         while not stopping.is_set():
@@ -116,6 +120,8 @@ class Slot:
     async def _pause(self, failures: int, how: str, stopping: asyncio.Event) -> None:
         """Wait before the next start, unless it has become pointless."""
         delay_s = self._policy.delay_s(failures)
+        if delay_s is None and self._others_serve():
+            delay_s = self._policy.max_delay_s
         if delay_s is None:
             raise CrashLoop(
                 f"worker {self.number} ended {failures} times in a row without serving for "
@@ -137,7 +143,7 @@ class Slot:
             # Counted in looks, not read from a clock: time in which we stood still ourselves, and
             # could hear nothing, is not the worker's.
             worker.silent_s += look_s
-            if stopping.is_set() or worker.replaced:
+            if stopping.is_set() or worker.replaced or worker.unfit:
                 if stopped_s == 0.0:
                     worker.stop()
                 stopped_s += look_s
@@ -153,7 +159,7 @@ class Slot:
     ) -> RestartReason | None:
         if stopping.is_set():
             return None
-        if hung:
+        if hung or worker.unfit:
             return RestartReason.HUNG
         return RestartReason.RELOAD if worker.replaced else RestartReason.DIED
 

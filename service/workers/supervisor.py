@@ -16,9 +16,10 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.process_collector import ProcessCollector
 
-from service.domain import RestartReason
+from service.domain import ReloadResult, RestartReason
 from service.errors import BundleRefused, ReloadRunning
 from service.listening import bind
+from service.metrics.reload_metrics import ReloadMetrics
 from service.metrics.worker_metrics import WorkerMetrics
 from service.model_life.reload_on_signal import ReloadOnSignal
 from service.settings import Settings
@@ -105,6 +106,7 @@ class Supervisor:
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self._metrics = WorkerMetrics(registry, n_processes=0)
+        self._reload_metrics = ReloadMetrics(registry)
         self._hub = MetricsHub(registry)
         self._shutdown_delay_s = settings.shutdown_delay_s
         patience = Patience(
@@ -122,7 +124,14 @@ class Supervisor:
             if reason is not None:
                 self._metrics.restarted(reason)
 
-        return Slot(number, start, patience, RestartPolicy(), on_end)
+        def others_serve() -> bool:
+            return any(
+                slot.worker is not None and slot.worker.served.is_set()
+                for slot in self._slots
+                if slot.number != number
+            )
+
+        return Slot(number, start, patience, RestartPolicy(), on_end, others_serve)
 
     async def run(self) -> int:
         """Serve until a stop signal, or until it has become pointless.
@@ -133,7 +142,9 @@ class Supervisor:
         loop, stop = asyncio.get_running_loop(), StopSignals()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.came)
-        self._reloads = ReloadAll(self._slots, self._pinned)
+        self._reloads = ReloadAll(
+            self._slots, self._pinned, lambda: self._reload_metrics.ended(ReloadResult.FAILED)
+        )
         signalled = ReloadOnSignal(self._reloads.reload_in_turn)
         loop.add_signal_handler(signal.SIGHUP, signalled.ask)
         following = asyncio.create_task(signalled.run())

@@ -33,6 +33,7 @@ class WorkerProcess:
         ended: Done when the process is gone; its exit code, negative for a signal.
         silent_s: How long nothing was heard of it; written by who watches it.
         replaced: Its end was asked for, since it cannot serve what the others do.
+        unfit: It says of itself that only a new process helps.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class WorkerProcess:
         self.ended = asyncio.create_task(self._process.wait())
         self.silent_s = 0.0
         self.replaced = False
+        self.unfit = False
         self._served_since_s: float | None = None
         self._reading = asyncio.create_task(link.run())
 
@@ -81,6 +83,7 @@ class WorkerProcess:
         link = await Link.over(ours, heard)
         worker = cls(spec.number, process, link, now_s)
         heard |= {**handlers, "alive": worker._alive, "listening": worker._listening}
+        heard["unfit"] = worker._unfit
         return worker
 
     @property
@@ -102,6 +105,10 @@ class WorkerProcess:
 
     async def _alive(self, _: object) -> None:
         self.silent_s = 0.0
+
+    async def _unfit(self, why: object) -> None:
+        logger.error("a worker asks to be replaced", extra={"worker": self._number, "why": why})
+        self.unfit = True
 
     async def _listening(self, _: object) -> None:
         logger.info("a worker serves", extra={"worker": self._number, "pid": self._process.pid})

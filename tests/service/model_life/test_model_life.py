@@ -238,3 +238,20 @@ async def test_a_failed_reload_does_not_end_the_watch_for_signals(bench: Bench) 
     await until(lambda: len(bench.results) == 2)
     assert bench.results == [ReloadResult.FAILED, ReloadResult.UNCHANGED]
     watching.cancel()
+
+
+async def test_a_reload_that_breaks_in_a_way_that_nobody_foresaw_does_not_make_deaf() -> None:
+    calls: list[int] = []
+
+    async def reload() -> None:
+        calls.append(len(calls))
+        raise RuntimeError("a loop of links")
+
+    signalled = ReloadOnSignal(reload)
+    following = asyncio.create_task(signalled.run())
+    for number in (1, 2):
+        signalled.ask()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(calls) == number
+    following.cancel()

@@ -34,6 +34,7 @@ class FakeWorker:
         self.silent_s = 0.0
         self.served_s = served_s
         self.replaced = False
+        self.unfit = False
         self.signals: list[str] = []
         self.ignores_stop = False
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from service.api.state import Reloads, RequestLimits, ServiceState
 from service.domain import ReloadResult
-from service.errors import BundleRefused, ReloadRunning, ServiceError
+from service.errors import BundleRefused, NotReady, ReloadRunning, ServiceError
 from service.metrics.all_metrics import Metrics
 from service.model_life.history import ModelHistory, ReloadReport, Tenure
 from service.startup_errors import BundleCorrupt
@@ -52,7 +52,16 @@ class Bench:
         async def answer(_: object) -> Any:  # noqa: ANN401  # any JSON
             return self.answer
 
-        handlers = {"alive": alive, "listening": listening, "reload": answer, "metrics": answer}
+        async def unfit(why: object) -> None:
+            await self.heard.put(f"unfit: {why}")
+
+        handlers = {
+            "unfit": unfit,
+            "alive": alive,
+            "listening": listening,
+            "reload": answer,
+            "metrics": answer,
+        }
         self.link = await Link.over(self.ours, handlers)
         self.reading = asyncio.create_task(self.link.run())
         await self.member.join(self.orphaned.set)
@@ -72,6 +81,18 @@ async def joined(folder: Path) -> AsyncIterator[Bench]:
     finally:
         await bench.member.leave()
         await asyncio.wait({bench.reading}, timeout=DEADLINE_S)
+
+
+async def test_what_only_a_new_process_can_cure_is_told_once_and_no_sign_of_life_follows(
+    tmp_path: Path,
+) -> None:
+    async with joined(tmp_path) as bench:
+        bench.state.stuck_workers = lambda: 1
+        async with asyncio.timeout(DEADLINE_S):
+            while not (heard := await bench.heard.get()).startswith("unfit"):
+                pass
+        assert heard == "unfit: 1 of 1 inference threads are stuck"
+        assert bench.heard.empty()
 
 
 async def test_it_gives_signs_of_life_and_says_when_it_listens(tmp_path: Path) -> None:
@@ -119,7 +140,7 @@ async def test_a_scrape_here_shows_the_series_of_all(tmp_path: Path) -> None:
         assert "adrel_worker_processes" in [name for name, *_ in series]
 
 
-async def test_without_the_supervisor_it_ends_its_folder_goes_and_a_scrape_shows_its_own_series(
+async def test_without_the_supervisor_it_ends_its_folder_goes_and_a_scrape_gets_no_lesser_sums(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "adrel"
@@ -129,6 +150,7 @@ async def test_without_the_supervisor_it_ends_its_folder_goes_and_a_scrape_shows
         await asyncio.wait_for(bench.orphaned.wait(), DEADLINE_S)
         assert not folder.exists()
         assert bench.state.all_series is not None
-        assert b"adrel_worker_processes 1.0" in await bench.state.all_series()
+        with pytest.raises(NotReady, match="supervisor"):
+            await bench.state.all_series()
         with pytest.raises(ServiceError):
             await bench.reload()

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.caching.fixed_cache import FixedCache
 from service.metrics.all_metrics import Metrics
+from service.metrics.shadow_metrics import ShadowMetrics
 from service.workers.merge_metrics import ADDED_UP, GAUGES, lost, merged
 from service.workers.series import Family, Snapshot, exposition, from_json, snapshot, to_json
 
@@ -17,6 +18,9 @@ def all_of_the_service() -> Snapshot:
     metrics = Metrics(CollectorRegistry(), ["/v1/score"], ["ok"])
     metrics.model.serves(name="m", version="1", precision="int8", provider="cpu", since_s=9)
     metrics.process.release_runs("1")
+    shadow = ShadowMetrics(metrics.registry)
+    shadow.shadow_is(name="n", version="2", precision="int8", provider="cpu")
+    shadow.watch_waiting(lambda: 0)
     metrics.model.watch_caches(FixedCache(2**16, 5), FixedCache(2**16, 5))
     return snapshot(metrics.registry)
 

@@ -53,7 +53,15 @@ class Bench:
     def __init__(self, *answers: object) -> None:
         self.slots = [FakeSlot(number, answer) for number, answer in enumerate(answers, start=1)]
         self.pinned = FakePinned()
-        self.reloads = ReloadAll(cast("list[Slot]", self.slots), cast("PinnedBundle", self.pinned))
+        self.n_failed = 0
+        self.make()
+
+    def make(self) -> None:
+        pinned = cast("PinnedBundle", self.pinned)
+        self.reloads = ReloadAll(cast("list[Slot]", self.slots), pinned, self._failed)
+
+    def _failed(self) -> None:
+        self.n_failed += 1
 
     async def reload(self) -> list[dict[str, Any]]:
         return await asyncio.wait_for(self.reloads.reload(), DEADLINE_S)
@@ -76,6 +84,7 @@ async def test_what_the_canary_refuses_no_other_is_asked_to_load() -> None:
         await bench.reload()
     assert bench.asked() == [1]
     assert bench.pinned.calls == ["advance", "back to old"]
+    assert bench.n_failed == 0  # the canary counts what it refuses
 
 
 @pytest.mark.parametrize("trouble", [LinkLost(), AskFailed("bug")])
@@ -85,6 +94,7 @@ async def test_a_canary_that_dies_or_fails_leaves_the_others_alone(trouble: Exce
         await bench.reload()
     assert bench.asked() == [1]
     assert bench.pinned.calls == ["advance", "back to old"]
+    assert bench.n_failed == 1  # it cannot have counted that itself
 
 
 @pytest.mark.parametrize(
@@ -105,7 +115,7 @@ async def test_a_later_one_that_does_not_serve_the_same_is_replaced(answer: obje
 async def test_a_worker_that_starts_is_waited_for_since_it_may_be_loading_the_old_bundle() -> None:
     bench = Bench(CHANGED)
     bench.slots.append(FakeSlot(2, CHANGED, serves=False))
-    bench.reloads = ReloadAll(cast("list[Slot]", bench.slots), cast("PinnedBundle", bench.pinned))
+    bench.make()
     reloading = asyncio.create_task(bench.reload())
     for _ in range(20):
         await asyncio.sleep(0)

@@ -88,3 +88,17 @@ def test_weights_of_other_bundles_are_forgotten(tmp_path: Path, folder: Path) ->
     PinnedBundle(folder, bundle(tmp_path / "two", graph="2")).tidy()
     assert [graph.name for graph in (folder / GRAPHS).iterdir()] == ["2"]
     remove_folder(folder)
+
+
+def test_links_that_lead_in_a_circle_are_an_absent_bundle_and_no_crash(
+    tmp_path: Path, folder: Path
+) -> None:
+    at = tmp_path / "live"
+    at.symlink_to(bundle(tmp_path / "good"))
+    pinned = PinnedBundle(folder, at)
+    at.unlink()
+    at.symlink_to(at)
+    before = pinned.advance()
+    assert not (folder / BUNDLE / "manifest.json").exists()
+    pinned.go_back(before)
+    assert (folder / BUNDLE / "manifest.json").exists()

@@ -26,7 +26,15 @@ class Bench:
         self.stopping = asyncio.Event()
         self._make = make
         self._tries = 0
-        self.slot = Slot(1, self._start, PATIENCE, POLICY, lambda _, why: self.ends.append(why))
+        self.others_serve = False
+        self.slot = Slot(
+            1,
+            self._start,
+            PATIENCE,
+            POLICY,
+            lambda _, why: self.ends.append(why),
+            lambda: self.others_serve,
+        )
 
     async def _start(self) -> WorkerProcess:
         made = self._make(self._tries)
@@ -74,6 +82,30 @@ async def test_workers_that_die_one_after_the_other_end_it_in_words() -> None:
     with pytest.raises(CrashLoop, match=r"worker 1 ended 4 times in a row .* by exit code 1"):
         await bench.keep_up()
     assert len(bench.workers) == 4
+
+
+async def test_as_long_as_another_worker_serves_this_one_is_tried_on() -> None:
+    bench = Bench(dead_at_once)
+    bench.others_serve = True
+    life = asyncio.ensure_future(bench.keep_up())
+    async with asyncio.timeout(DEADLINE_S):
+        while len(bench.workers) < 3 * POLICY.max_failures:  # noqa: ASYNC110  # it has no event
+            await asyncio.sleep(0)
+    bench.others_serve = False
+    with pytest.raises(CrashLoop):
+        await life
+
+
+async def test_one_that_says_that_only_a_new_process_helps_is_stopped_and_replaced() -> None:
+    bench = Bench(steady)
+    life = asyncio.ensure_future(bench.keep_up())
+    await bench.has_started(1)
+    bench.workers[0].unfit = True
+    await bench.has_started(2)
+    assert bench.workers[0].signals == ["stop"]
+    assert bench.ends == [RestartReason.HUNG]
+    bench.stopping.set()
+    await life
 
 
 async def test_processes_that_cannot_be_started_end_it_too() -> None:
