@@ -138,8 +138,10 @@ def test_entries_hold_no_texts_and_are_forgotten_in_time(
     version = replica.client.get("/v1/model").json()["model"]["version"]
     assert keys.count(f"adrel:1:{version}:") >= N_ADS
     assert "shoe" not in keys
-    left_ms = redis.ask("EVAL", "return redis.call('PTTL', redis.call('RANDOMKEY'))", "0")
-    assert 0 < int(left_ms) <= 1000 * TTL_S
+    left_ms = [int(redis.ask("PTTL", key)) for key in keys.split()]
+    # Those of other replicas, which keep theirs for longer, may be among them; none stays for ever.
+    assert min(left_ms) > 0
+    assert sum(left <= 1000 * TTL_S for left in left_ms) >= N_ADS
 
 
 def test_another_model_finds_nothing_of_the_first_ones(
