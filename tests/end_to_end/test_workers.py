@@ -95,7 +95,9 @@ def service(live: Path) -> Iterator[RunningService]:
     arguments = ("--workers", "2", "--admin-port", "0", "--worker-timeout-s", "2")
     with running(live, *arguments) as started:
         url = admin_urls(started)
-        with httpx.Client(base_url=url, timeout=60) as admin:
+        # A connection that is kept belongs to one worker, and dies with it.
+        each_its_own = httpx.Limits(max_keepalive_connections=0)
+        with httpx.Client(base_url=url, timeout=60, limits=each_its_own) as admin:
             started.client.close()
             both = RunningService(started.process, started.url, admin, started.log)
             both.reaches(WORKERS, lambda n_workers: n_workers == 2)
