@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,16 @@ class Candidate:
     Attributes:
         calibration: Fitted on all pairs.
         in_sample: Figures of that map on the pairs it was fitted on: flattering.
-        cross_validated: Each pair scored by a map that was fitted without its query; None where
-            there were no two folds.
+        chance_error: `chance_calibration_error` of its scores on these pairs.
+        cross_validated: Each pair scored by a map that was fitted without its query, and the mean
+            over all deals of folds; None where there were no two folds.
         behind_best: Log loss more than that of the best candidate, cross-validated, nats.
         behind_best_error: Standard error of `behind_best` over queries, nats.
     """
 
     calibration: ScoreCalibration
     in_sample: CalibrationFigures
+    chance_error: float
     cross_validated: CalibrationFigures | None
     behind_best: float | None
     behind_best_error: float | None
@@ -57,6 +60,11 @@ class Candidate:
             return False
         return self.behind_best <= self.behind_best_error
 
+    @property
+    def has_the_shape(self) -> bool:
+        """Whether what is left of the calibration error may be chance."""
+        return self.in_sample.calibration_error <= self.chance_error
+
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFit:
@@ -67,7 +75,8 @@ class CalibrationFit:
         candidates: All kinds, simplest first; the first is the identity.
         n_folds: Of the cross-validation; 0 if there was none.
         held_out_scores: (n,) of the pairs in their order, each by a map of the chosen kind that was
-            fitted without its query; None if there were no folds. For a reliability diagram.
+            fitted without its query (the first deal); None if there were no folds. For a
+            reliability diagram.
     """
 
     calibration: ScoreCalibration
@@ -82,7 +91,7 @@ class CalibrationFit:
 
     @property
     def after(self) -> Candidate:
-        """The chosen one. Best of five, so its cross-validated figures flatter by a trifle."""
+        """The chosen one. Best of six, so its cross-validated figures flatter by a trifle."""
         return next(c for c in self.candidates if c.calibration == self.calibration)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -124,3 +133,9 @@ def figures_of(labels: ArrayLike, scores: ArrayLike) -> CalibrationFigures:
         brier=brier(labels, scores),
         calibration_error=expected_calibration_error(labels, scores),
     )
+
+
+def mean_of(figures: Sequence[CalibrationFigures]) -> CalibrationFigures:
+    """The mean of each figure, of at least one set."""
+    columns = zip(*map(astuple, figures), strict=True)
+    return CalibrationFigures(*(sum(column) / len(figures) for column in columns))

@@ -1,14 +1,16 @@
-"""Which score map makes scores mean what they say: five are fitted, the data decides."""
+"""Which score map makes scores mean what they say: six are fitted, the data decides."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from model_export.calibration_fit import CalibrationFit, Candidate, figures_of
+from model_export.calibration_fit import CalibrationFit, Candidate, figures_of, mean_of
 from model_export.errors import ExportError
+from model_export.goodness_of_fit import chance_calibration_error
 from model_export.logistic import fit_logistic
 from model_export.metrics import pair_log_losses
 from model_export.query_folds import query_folds
@@ -18,6 +20,9 @@ from service.scoring.calibration import MAX_OFFSET, ScoreCalibration, sigmoid
 MIN_PAIRS_PER_CLASS = 10
 UNTESTED_METHOD = "platt"
 """Served where cross-validation is impossible: two numbers, which need no test to be trusted."""
+DEALS = 5
+"""How often queries are dealt out to folds: with few of them, one deal favours one map or another
+by more than the maps differ."""
 
 
 def require_both_classes(labels: ArrayLike) -> tuple[int, int]:
@@ -48,6 +53,11 @@ def fit_score_calibration(
     for nobody fitted it: it is chosen where nothing beats it, and what does worse than it on
     held-out queries is never chosen.
 
+    With few queries that error is large, and hides a map of the wrong shape: scores in the middle
+    too low and at both ends too high, say, as where two sources with notions of their own are
+    mixed. So of the good ones a map goes before simpler ones where these miss the labels by more
+    than chance would and it does not.
+
     Soft labels are probabilities: they enter the fit, the log loss and the Brier score as they
     are, because a score of 0.7 is right where seven of ten people say relevant. Only the count of
     the classes cuts them at 0.5.
@@ -62,7 +72,8 @@ def fit_score_calibration(
         ExportError: Too few pairs of one class, margins that are not finite or do not grow with
             relevance, or labels outside 0-1.
 
-    Source: the one-standard-error rule of Breiman et al. 1984, on paired differences.
+    Source: the one-standard-error rule of Breiman et al. 1984, on paired differences; a test of
+    the shape as Hosmer and Lemeshow 1980 do it, by `chance_calibration_error`.
     """
     values, targets = np.asarray(margins, np.float64), np.asarray(labels, np.float64)
     if not len(values) == len(targets) == len(groups):
@@ -70,34 +81,40 @@ def fit_score_calibration(
     require_both_classes(targets)
     _require_sense(values, targets)
     maps = [fit(values, targets, fitted_on) for fit in FITS]
-    folds = query_folds(groups, targets > 0.5)
-    if folds is None:
-        candidates = tuple(_untested(fitted, values, targets) for fitted in maps)
+    deals = [query_folds(groups, targets > 0.5, deal=deal) for deal in range(DEALS)]
+    folds = [deal for deal in deals if deal is not None]
+    if not folds:
+        candidates = tuple(_in_sample(fitted, values, targets) for fitted in maps)
         chosen = next(fitted for fitted in maps if fitted.method == UNTESTED_METHOD)
         return CalibrationFit(chosen, candidates, n_folds=0, held_out_scores=None)
-    held_out = [_held_out_scores(fit, values, targets, folds) for fit in FITS]
-    losses = [pair_log_losses(targets, scores) for scores in held_out]
+    held_out = [[_held_out_scores(fit, values, targets, deal) for deal in folds] for fit in FITS]
+    losses = [
+        np.mean([pair_log_losses(targets, scores) for scores in by_deal], axis=0)
+        for by_deal in held_out
+    ]
     best = min(losses, key=lambda loss: float(loss.mean()))
     candidates = tuple(
-        Candidate(
-            calibration=fitted,
-            in_sample=figures_of(targets, sigmoid(fitted.to_log_odds(values))),
-            cross_validated=figures_of(targets, scores),
+        replace(
+            _in_sample(fitted, values, targets),
+            cross_validated=mean_of([figures_of(targets, scores) for scores in by_deal]),
             behind_best=float((loss - best).mean()),
             behind_best_error=_standard_error(loss - best, groups),
         )
-        for fitted, scores, loss in zip(maps, held_out, losses, strict=True)
+        for fitted, by_deal, loss in zip(maps, held_out, losses, strict=True)
     )
     index = _choose(candidates, losses)
-    return CalibrationFit(maps[index], candidates, int(folds.max()) + 1, held_out[index])
+    return CalibrationFit(maps[index], candidates, int(folds[0].max()) + 1, held_out[index][0])
 
 
 def _choose(candidates: Sequence[Candidate], losses: Sequence[NDArray[np.float64]]) -> int:
     before = float(losses[0].mean())
-    for index, loss in enumerate(losses):
-        if candidates[index].is_as_good_as_best and float(loss.mean()) < before:
-            return index
-    return 0
+    good = [
+        index
+        for index, loss in enumerate(losses)
+        if candidates[index].is_as_good_as_best and float(loss.mean()) < before
+    ]
+    of_shape = [index for index in good if candidates[index].has_the_shape]
+    return (of_shape or good or [0])[0]
 
 
 def _require_sense(margins: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
@@ -131,11 +148,12 @@ def _held_out_scores(
     return scores
 
 
-def _untested(
+def _in_sample(
     fitted: ScoreCalibration, margins: NDArray[np.float64], targets: NDArray[np.float64]
 ) -> Candidate:
-    in_sample = figures_of(targets, sigmoid(fitted.to_log_odds(margins)))
-    return Candidate(fitted, in_sample, None, None, None)
+    scores = sigmoid(fitted.to_log_odds(margins))
+    chance = chance_calibration_error(scores)
+    return Candidate(fitted, figures_of(targets, scores), chance, None, None, None)
 
 
 def _standard_error(differences: NDArray[np.float64], groups: Sequence[str]) -> float:

@@ -1,4 +1,4 @@
-"""Logistic regression on one or two features, plain or with slopes that must not vanish."""
+"""Logistic regression on a few features, plain or with slopes that must not vanish."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def fit_rising(
     """Weights of the best logistic regression whose first weights are all at least `floor`.
 
     The loss is convex, so the optimum either is the free one or has some of the weights at the
-    floor. With two of them these are four small fits: all are tried and the best is taken.
+    floor. With two of them these are four small fits, with three eight: all are tried and the best
+    is taken.
 
     Args:
         rising: (n, d) features whose weights are bounded.

@@ -14,19 +14,23 @@ MIN_TRAINING_PAIRS_PER_CLASS = 5
 
 
 def query_folds(
-    queries: Sequence[str], relevant: NDArray[np.bool_], max_folds: int = MAX_FOLDS
+    queries: Sequence[str],
+    relevant: NDArray[np.bool_],
+    max_folds: int = MAX_FOLDS,
+    deal: int = 0,
 ) -> NDArray[np.int64] | None:
     """The fold of each pair; all pairs of a query are in one.
 
     As many folds as can be, and each with its part of both classes as nearly as the queries
-    allow: queries are dealt out largest first, each to the fold that it unbalances least. Equally
-    large ones come in the order of their hashes, so neither chance nor the order of the file
-    decides.
+    allow: queries are dealt out large ones first, each to the fold that it unbalances least. Those
+    of about a size (within a factor of two) come in the order of their hashes, so neither chance
+    nor the order of the file decides.
 
     Args:
         queries: (n,) query of each pair.
         relevant: (n,) whether it is relevant.
         max_folds: Fewer are made where a training part would lack one of the classes.
+        deal: Goes into the hashes: another number, other folds.
 
     Returns:
         (n,) numbers from 0 on; None where not even two folds are possible, a single query say.
@@ -34,7 +38,11 @@ def query_folds(
     names, query_of_pair = np.unique(np.asarray(queries), return_inverse=True)
     sizes = np.zeros((len(names), 2))  # pairs of each query: irrelevant, relevant
     np.add.at(sizes, (query_of_pair, relevant.astype(np.int64)), 1)
-    order = sorted(range(len(names)), key=lambda i: (-sizes[i].sum(), _digest(str(names[i]))))
+    salt = str(deal) if deal else ""
+    order = sorted(
+        range(len(names)),
+        key=lambda i: (-int(sizes[i].sum()).bit_length(), _digest(salt + str(names[i]))),
+    )
     for n_folds in range(min(max_folds, len(names)), 1, -1):
         fold_of_query, counts = _deal(sizes, order, n_folds)
         if (sizes.sum(axis=0) - counts >= MIN_TRAINING_PAIRS_PER_CLASS).all():

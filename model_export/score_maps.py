@@ -14,6 +14,7 @@ from service.scoring.calibration import (
     Beta,
     Identity,
     Isotonic,
+    LinearSpline,
     Platt,
     ScoreCalibration,
     Temperature,
@@ -28,6 +29,13 @@ Fit = Callable[[Column, Column, str], ScoreCalibration]
 LEAST_RISE = 0.01
 """Least rise in log-odds over one standard deviation of the margins, for any map anywhere: far
 less than any data shows, and far more than float64 needs to keep two pairs apart."""
+
+SPLINE_KNOTS = (1 / 3, 2 / 3)
+"""Where the slopes of a linear spline change, as quantiles of the margins: the fewest knots that
+give the middle, where auctions are decided, a slope of its own."""
+
+LEAST_STRETCH = 1e-3
+"""Least distance of two of these knots, in standard deviations of the margins."""
 
 PRIOR_PAIRS = 2.0
 """Imagined pairs in each isotonic block, as many as Platt's targets add to the whole."""
@@ -62,6 +70,27 @@ def fit_beta(margins: Column, targets: Column, fitted_on: str) -> Beta:
     return Beta(a=a, b=b, c=c, fitted_on=fitted_on)
 
 
+def fit_linear_spline(margins: Column, targets: Column, fitted_on: str) -> LinearSpline:
+    """Least log loss on Platt's targets, with another slope in each third of the pairs."""
+    low, high = np.quantile(margins, SPLINE_KNOTS)
+    # Two as good as equal are one: rounding would leave no rise between them.
+    knots = np.array([low, high] if high - low > LEAST_STRETCH * margins.std() else [low])
+    edges = np.array([-np.inf, *knots, np.inf])
+    # How far each margin goes into each stretch, from the first knot.
+    starts, ends = edges[:-1], edges[1:]
+    into = np.clip(margins[:, None], starts, ends) - np.clip(knots[0], starts, ends)
+    ones = np.ones((len(margins), 1))
+    floor = 1.001 * _floor(margins)  # rounding must not end below the floor
+    slopes, (at_first,) = fit_rising(into, ones, _smoothed(targets), floor)
+    return LinearSpline(
+        knot_margins=tuple(knots.tolist()),
+        knot_log_odds=tuple((at_first + np.cumsum([0.0, *np.diff(knots) * slopes[1:-1]])).tolist()),
+        slope_below=slopes[0],
+        slope_above=slopes[-1],
+        fitted_on=fitted_on,
+    )
+
+
 def fit_isotonic(margins: Column, targets: Column, fitted_on: str) -> Isotonic:
     """Isotonic regression with a knot at the centre of each block of pairs.
 
@@ -93,9 +122,10 @@ FITS: tuple[Fit, ...] = (
     fit_temperature,
     fit_platt,
     fit_beta,
+    fit_linear_spline,
     fit_isotonic,
 )
-"""Simplest first: none, one, two and three numbers, then as many as the data asks for."""
+"""Simplest first: none, one, two, three and four numbers, then as many as the data asks for."""
 
 
 def _floor(margins: Column) -> float:

@@ -19,7 +19,7 @@ class ServedModel(Manifest):
                     "schema_version": 2,
                     "model": {
                         "name": "adrel-minilm-l6",
-                        "version": "db6ee286ba5e",
+                        "version": "07a79ee3df85",
                         "architecture": "BertForSequenceClassification",
                         "source": "sentence-transformers/all-MiniLM-L6-v2 with adapter",
                         "source_sha256": "e4d2bbe35866…",

@@ -118,11 +118,11 @@ class ExplainResponse(BaseModel):
                 {
                     "request_id": "bac6be2f5fc0c3a2-1",
                     "id": "",
-                    "model": {"name": "adrel-minilm-l6", "version": "db6ee286ba5e"},
-                    "score": 0.8155645860321625,
+                    "model": {"name": "adrel-minilm-l6", "version": "07a79ee3df85"},
+                    "score": 0.8410663532199538,
                     "logit": 2.061251163482666,
-                    "query": _side_example("marathons", 0.286, 1.37),
-                    "ad": _side_example("Marathon", 0.68, 3.35),
+                    "query": _side_example("marathons", 0.394, 1.37),
+                    "ad": _side_example("Marathon", 0.643, 3.35),
                     "tokens": [
                         {
                             "position": 0,

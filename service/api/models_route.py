@@ -78,7 +78,7 @@ class ModelsResponse(BaseModel):
                     ],
                     "serving": {
                         "name": "adrel-minilm-l6",
-                        "version": "db6ee286ba5e",
+                        "version": "07a79ee3df85",
                         "bundle": "2026-11-30",
                         "since": "2026-11-30T12:00:00.250+00:00",
                     },

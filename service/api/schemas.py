@@ -191,10 +191,15 @@ class ScoreResponse(BaseModel):
             "examples": [
                 {
                     "request_id": "bac6be2f5fc0c3a2-1",
-                    "model": {"name": "adrel-minilm-l6", "version": "db6ee286ba5e"},
+                    "model": {"name": "adrel-minilm-l6", "version": "07a79ee3df85"},
                     "scores": [
-                        {"id": "A", "score": 0.8155645860321625, "status": "ok", "eligible": True},
-                        {"id": "B", "score": 0.446453423705675, "status": "ok", "eligible": False},
+                        {"id": "A", "score": 0.8410663532199538, "status": "ok", "eligible": True},
+                        {
+                            "id": "B",
+                            "score": 0.41063805356004834,
+                            "status": "ok",
+                            "eligible": False,
+                        },
                         {"id": "C", "score": NULL, "status": "deadline"},
                     ],
                     "timing_ms": {

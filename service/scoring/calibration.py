@@ -108,14 +108,9 @@ def sides(margins: Margins) -> tuple[LogOdds, LogOdds]:
     return np.maximum(-margins, 0.0) + both, np.maximum(margins, 0.0) + both
 
 
-class Isotonic(_Map):
-    """Straight lines between knots, continued past the first and the last with slopes of their own.
+class _Knots(_Map):
+    """Straight lines between knots, continued past the first and the last with their own slopes."""
 
-    Source: Zadrozny and Elkan 2002 for isotonic regression of scores; theirs has steps, which are
-    ties, where this has slopes.
-    """
-
-    method: Literal["isotonic"] = Field(default="isotonic", description="Which map this is.")
     knot_margins: tuple[Offset, ...] = Field(min_length=1, description="Rising.")
     knot_log_odds: tuple[Offset, ...] = Field(min_length=1, description="At each knot; rising.")
     slope_below: Slope = Field(description="Before the first knot.")
@@ -144,8 +139,29 @@ class Isotonic(_Map):
         return np.asarray(between + self.slope_below * below + self.slope_above * above)
 
 
+class LinearSpline(_Knots):
+    """Few knots, whose slopes were fitted by logistic regression.
+
+    Source: Lucena 2018, "Spline-based probability calibration"; theirs are cubic, which can fall.
+    """
+
+    method: Literal["linear_spline"] = Field(
+        default="linear_spline", description="Which map this is."
+    )
+
+
+class Isotonic(_Knots):
+    """As many knots as the labels have steps.
+
+    Source: Zadrozny and Elkan 2002 for isotonic regression of scores; theirs has steps, which are
+    ties, where this has slopes.
+    """
+
+    method: Literal["isotonic"] = Field(default="isotonic", description="Which map this is.")
+
+
 ScoreCalibration = Annotated[
-    Identity | Temperature | Platt | Beta | Isotonic, Field(discriminator="method")
+    Identity | Temperature | Platt | Beta | LinearSpline | Isotonic, Field(discriminator="method")
 ]
 """Any score map; `method` says which."""
 

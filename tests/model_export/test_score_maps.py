@@ -11,10 +11,18 @@ from model_export.score_maps import (
     Fit,
     fit_beta,
     fit_isotonic,
+    fit_linear_spline,
     fit_platt,
     fit_temperature,
 )
-from service.scoring.calibration import Beta, Platt, ScoreCalibration, Temperature, sigmoid
+from service.scoring.calibration import (
+    Beta,
+    LinearSpline,
+    Platt,
+    ScoreCalibration,
+    Temperature,
+    sigmoid,
+)
 
 every_fit = pytest.mark.parametrize("fit", FITS, ids=lambda fit: fit.__name__)
 
@@ -67,6 +75,34 @@ def test_a_side_where_relevance_falls_keeps_a_small_slope() -> None:
     found = fit_beta(margins, labels, "U-shaped")
     assert 0 < found.a < 0.02
     assert found.b > 0.3
+
+
+def test_the_slopes_of_a_linear_spline_are_found() -> None:
+    truth = LinearSpline(
+        knot_margins=(-0.86, 0.86),  # the thirds of what `simulated` draws
+        knot_log_odds=(-0.5, 0.1),
+        slope_below=1.5,
+        slope_above=2.0,
+        fitted_on="truth",
+    )
+    found = fit_linear_spline(*simulated(truth), "simulation")
+    assert found.knot_margins == pytest.approx(truth.knot_margins, abs=0.05)
+    assert found.knot_log_odds == pytest.approx(truth.knot_log_odds, abs=0.1)
+    assert (found.slope_below, found.slope_above) == pytest.approx((1.5, 2.0), rel=0.1)
+
+
+def test_a_stretch_where_relevance_falls_keeps_a_small_slope() -> None:
+    rng = np.random.default_rng(2)
+    margins = rng.normal(0, 2, 6000)
+    bumpy = np.select([margins < -0.86, margins < 0.86], [margins, -2 * margins], margins)
+    labels = (rng.random(6000) < sigmoid(bumpy)).astype(np.float64)
+    low, high = fit_linear_spline(margins, labels, "falls in the middle").knot_log_odds
+    assert 0 < high - low < 0.02
+
+
+def test_margins_of_few_kinds_have_one_knot() -> None:
+    margins, labels = np.repeat([-1.0, 0.0, 1.0], [10, 80, 10]), np.tile([0.0, 1.0], 50)
+    assert len(fit_linear_spline(margins, labels, "three kinds").knot_margins) == 1
 
 
 def test_isotonic_regression_is_the_min_max_of_means_where_there_are_many_pairs() -> None:

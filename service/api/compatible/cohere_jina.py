@@ -113,7 +113,7 @@ class RerankResponse(BaseModel):
                     "results": [
                         {
                             "index": 1,
-                            "relevance_score": 0.8155645860321625,
+                            "relevance_score": 0.8410663532199538,
                             "document": {"text": "Marathon Elite Shoes"},
                         }
                     ],

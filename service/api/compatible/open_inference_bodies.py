@@ -90,14 +90,14 @@ class InferResponse(BaseModel):
             "examples": [
                 {
                     "model_name": "adrel-minilm-l6",
-                    "model_version": "db6ee286ba5e",
+                    "model_version": "07a79ee3df85",
                     "id": "7",
                     "outputs": [
                         {
                             "name": "score",
                             "datatype": "FP32",
                             "shape": [2],
-                            "data": [0.8155645860321625, 0.01298316686923815],
+                            "data": [0.8410663532199538, 0.0037639713142615873],
                         }
                     ],
                 }
@@ -127,7 +127,7 @@ class ModelMetadata(BaseModel):
             "examples": [
                 {
                     "name": "adrel-minilm-l6",
-                    "versions": ["db6ee286ba5e"],
+                    "versions": ["07a79ee3df85"],
                     "platform": "onnxruntime_onnx",
                     "inputs": [
                         {"name": "query", "datatype": "BYTES", "shape": [-1]},

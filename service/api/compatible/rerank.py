@@ -89,7 +89,7 @@ class DocumentsRerankResponse(BaseModel):
                     "results": [
                         {
                             "index": 1,
-                            "relevance_score": 0.8155645860321625,
+                            "relevance_score": 0.8410663532199538,
                             "document": "Marathon Elite Shoes",
                         }
                     ],

@@ -62,7 +62,7 @@ class TeiRank(BaseModel):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"index": 1, "score": 0.8155645860321625, "text": "Marathon Elite Shoes"}]
+            "examples": [{"index": 1, "score": 0.8410663532199538, "text": "Marathon Elite Shoes"}]
         }
     )
 
@@ -97,7 +97,7 @@ class TeiPrediction(BaseModel):
     """The score of a pair; the only label is `relevant`."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"score": 0.8155645860321625, "label": LABEL}]}
+        json_schema_extra={"examples": [{"score": 0.8410663532199538, "label": LABEL}]}
     )
 
     score: float = Field(description="Calibrated, in 0-1; the logit where that was asked for.")
@@ -127,7 +127,7 @@ class TeiInfo(BaseModel):
             "examples": [
                 {
                     "model_id": "adrel-minilm-l6",
-                    "model_sha": "db6ee286ba5e",
+                    "model_sha": "07a79ee3df85",
                     "model_dtype": "int8",
                     "model_type": {"reranker": {"id2label": {"0": LABEL}, "label2id": {LABEL: 0}}},
                     "max_concurrent_requests": NO_SUCH_LIMIT,

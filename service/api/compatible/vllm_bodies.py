@@ -109,8 +109,8 @@ class VllmScoreResponse(BaseModel):
                     "created": 1796040000,
                     "model": "adrel-minilm-l6",
                     "data": [
-                        {"index": 0, "object": "score", "score": 0.8155645860321625},
-                        {"index": 1, "object": "score", "score": 0.01298316686923815},
+                        {"index": 0, "object": "score", "score": 0.8410663532199538},
+                        {"index": 1, "object": "score", "score": 0.0037639713142615873},
                     ],
                     "usage": {"prompt_tokens": 21, "total_tokens": 21, "completion_tokens": 0},
                 }

@@ -15,6 +15,7 @@ from service.scoring.calibration import (
     Beta,
     Identity,
     Isotonic,
+    LinearSpline,
     Platt,
     ScoreCalibration,
     Temperature,
@@ -30,6 +31,13 @@ MAPS: list[ScoreCalibration] = [
     Temperature(temperature=2.0, fitted_on="dev"),
     Platt(slope=0.5, intercept=-1.0, fitted_on="dev"),
     Beta(a=0.5, b=2.0, c=-0.25, fitted_on="dev"),
+    LinearSpline(
+        knot_margins=(-1.0, 1.0),
+        knot_log_odds=(-2.0, 1.0),
+        slope_below=2.0,
+        slope_above=0.5,
+        fitted_on="dev",
+    ),
     Isotonic(
         knot_margins=(-2.0, 0.0, 1.0),
         knot_log_odds=(-3.0, -1.0, 4.0),
@@ -165,13 +173,16 @@ def test_a_class_among_many_gives_its_share_of_the_softmax() -> None:
 
 def test_each_map_does_what_its_formula_says() -> None:
     margins = np.array([-30.0, -2.0, -1.0, 0.0, 0.5, 2.0, 30.0])
-    _, temperature, platt, beta, isotonic = MAPS
+    _, temperature, platt, beta, spline, isotonic = MAPS
     assert MAPS[0].to_log_odds(margins).tolist() == margins.tolist()
     np.testing.assert_allclose(temperature.to_log_odds(margins), margins / 2)
     np.testing.assert_allclose(platt.to_log_odds(margins), margins / 2 - 1)
     p = 1 / (1 + np.exp(-margins))
     expected = 0.5 * np.log(p) - 2 * np.log1p(-p) - 0.25
     np.testing.assert_allclose(beta.to_log_odds(margins), expected, rtol=1e-3)
+    np.testing.assert_allclose(
+        spline.to_log_odds(margins), [-60.0, -4.0, -2.0, -0.5, 0.25, 1.5, 15.5]
+    )
     np.testing.assert_allclose(
         isotonic.to_log_odds(margins), [-17.0, -3.0, -2.0, -1.0, 1.5, 4.25, 11.25]
     )
