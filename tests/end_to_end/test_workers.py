@@ -55,8 +55,11 @@ def gone(pid: int) -> bool:
 
 def stands_still(pid: int) -> bool:
     """Every thread of it is stopped."""
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    return all((one / "stat").read_text().rpartition(") ")[2].startswith("T") for one in threads)
+    try:
+        stats = [(one / "stat").read_text() for one in Path(f"/proc/{pid}/task").iterdir()]
+    except FileNotFoundError:  # a thread ended meanwhile
+        return False
+    return all(stat.rpartition(") ")[2].startswith("T") for stat in stats)
 
 
 @dataclass

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -37,6 +38,7 @@ def test_a_witness_runs_in_a_process_of_its_own_until_it_is_told_to_end() -> Non
     with Witness() as witness:
         while not witness.waits():  # a machine on which no sleep ever ends late is not to be had
             assert time.monotonic() < stop_s
+            threading.Event().wait(EVERY_S)
         assert all(wait.end_s <= time.monotonic() for wait in witness.waits())
         process = witness._process
         assert process.poll() is None
