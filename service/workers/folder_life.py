@@ -76,12 +76,13 @@ def remove_left_behind(place: Path) -> None:
     """
     with contextlib.suppress(OSError):
         for found in list(os.scandir(place)):
-            if NAME.fullmatch(found.name) and found.is_dir(follow_symlinks=False):
+            if NAME.fullmatch(found.name):
                 _remove_if_left_behind(Path(found.path))
 
 
 def _remove_if_left_behind(folder: Path) -> None:
     with contextlib.suppress(OSError):
+        # Neither a file nor a link, wherever that leads.
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             if os.fstat(lock).st_uid == os.getuid():
