@@ -152,6 +152,10 @@ def create_app(
     state = ServiceState(metrics, limits)
     metrics.process.release_runs(release())
     metrics.process.watch_ready(lambda: state.why_not_ready() is None)
+    if keys.callers is not None:
+        metrics.keys.watch("callers", keys.callers)
+    if keys.operators is not None:
+        metrics.keys.watch("operators", keys.operators)
     first = [model]  # handed on: held here, it would outlive the models after it
     del model
 

@@ -20,7 +20,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 CutReason = Literal["limit", "slow", "head_too_large", "pipelined"]
 """Why a connection is ended by us; the metrics count each."""
 
-# More than the cookies and traces of any proxy; other servers allow 8 to 64 KiB.
+# Request line and fields. More than the cookies and traces of any proxy; other servers allow 8 to
+# 64 KiB. For the fields after a chunked body (trailers) it holds too.
 MAX_HEAD_BYTES = 65_536
 # Fed to the parser at once, so that no single read can bring much more than the limit.
 SLICE_BYTES = 16_384
@@ -63,7 +64,9 @@ class GuardedProtocol(HttpToolsProtocol):
     limits: ClassVar[ConnectionLimits]
 
     _phase = Phase.BETWEEN
-    _head_bytes = 0
+    _slice_bytes = 0  # that the parser has now
+    _head_bytes = 0  # whole slices since the head began, or since the body's last byte
+    _doubtful_bytes = 0  # of them, the slice in which the head began: it may hold more than that
     _lost = False
     _owed: asyncio.TimerHandle | None = None
 
@@ -96,21 +99,33 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin to count the head, and its time."""
         super().on_message_begin()
-        self._phase, self._head_bytes = Phase.HEAD, 0
+        self._phase = Phase.HEAD
+        self._head_bytes = self._doubtful_bytes = self._slice_bytes
         self._settle()
 
     def on_headers_complete(self) -> None:
-        """Start the request, unless too many wait in line."""
+        """Start the request, unless its head is too large or too many wait in line."""
         self._phase = Phase.BODY
         self._settle()
+        if self._head_bytes > MAX_HEAD_BYTES and self._written_head_bytes() > MAX_HEAD_BYTES:
+            self._turn_away_head()
+        if self.transport.is_closing():  # a slice may hold more than what ended the connection
+            return
         super().on_headers_complete()
         if len(self.pipeline) > MAX_PIPELINED and not self.transport.is_closing():
             self._cut("pipelined")
 
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body of a request that was let in."""
+        self._head_bytes = self._doubtful_bytes = 0
+        if not self.transport.is_closing():
+            super().on_body(body)
+
     def on_message_complete(self) -> None:
         """The peer owes nothing more."""
         self._phase = Phase.BETWEEN
-        super().on_message_complete()
+        if not self.transport.is_closing():
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """The answer is written; see that it is taken, and that what was asked comes to an end."""
@@ -133,15 +148,29 @@ class GuardedProtocol(HttpToolsProtocol):
         self._watch()
 
     def _feed(self, data: bytes) -> None:
-        was_in_head = self._phase is Phase.HEAD
+        self._slice_bytes = len(data)
+        self._head_bytes += len(data)
         super().data_received(data)
-        if was_in_head and self._phase is Phase.HEAD:
-            self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES:
-                message = f"the request's head is over {MAX_HEAD_BYTES} bytes"
-                self._turn_away("head_too_large", 431, "head_too_large", message)
-                return
+        sure_bytes = self._head_bytes - self._doubtful_bytes
+        if sure_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            if self._phase is Phase.HEAD:
+                self._turn_away_head()
+            elif self._phase is Phase.BODY:
+                self._cut("head_too_large")
         self._watch()
+
+    def _written_head_bytes(self) -> int:
+        """Of a whole head, as it is written with one space behind each colon."""
+        line = len(self.parser.get_method()) + len(self.url) + len("  HTTP/1.1\r\n")
+        fields = sum([len(name) + len(value) + len(": \r\n") for name, value in self.headers])
+        return line + fields + len("\r\n")
+
+    def _turn_away_head(self) -> None:
+        message = (
+            f"the request's head is over the limit of {MAX_HEAD_BYTES} bytes; "
+            "send fewer or shorter headers"
+        )
+        self._turn_away("head_too_large", 431, "head_too_large", message)
 
     @property
     def _answered(self) -> bool:

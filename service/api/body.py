@@ -169,5 +169,5 @@ def _detail(fault: Any) -> dict[str, str]:  # noqa: ANN401  # pydantic's own rec
     field = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault["loc"])
     return {
         "field": field.removeprefix(".")[:MAX_FIELD_CHARS] or "body",
-        "problem": fault["msg"].removeprefix("Value error, "),
+        "problem": fault["msg"].removeprefix("Value error, ").replace(" after validation", ""),
     }

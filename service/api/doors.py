@@ -37,7 +37,7 @@ def public_door(app: FastAPI, keys: ApiKeys | None) -> ASGIApp:
     metrics: Metrics = app.state.service.metrics
 
     def refuse(request: Request, error: Unauthorized) -> Response:
-        metrics.connections.unauthorized(has_key=error.has_key)
+        metrics.keys.unauthorized(has_key=error.has_key)
         route = _counted_route(request.url.path)
         if route is not None:
             metrics.requests.refused_unread(route, error.code)
@@ -59,7 +59,7 @@ def admin_door(app: FastAPI, keys: ApiKeys | None) -> ASGIApp:
     metrics: Metrics = app.state.service.metrics
 
     def refuse(request: Request, error: Unauthorized) -> Response:
-        metrics.connections.unauthorized(has_key=error.has_key)
+        metrics.keys.unauthorized(has_key=error.has_key)
         return error_handlers.service_error_response(request, error)
 
     return KeyGuard(app, keys, ADMIN_OPEN_PATHS, refuse)

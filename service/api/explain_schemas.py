@@ -8,10 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.schemas import (
     MAX_ID_CHARS,
+    NOT_BLANK,
     NULL,
+    SAYS_SOMETHING,
     AdIn,
     ModelOut,
-    QueryText,
     RequestId,
     StrictBody,
     TimingOut,
@@ -55,7 +56,8 @@ class ExplainRequest(StrictBody):
         }
     )
 
-    query: Annotated[QueryText, Field(max_length=MAX_TEXT_CHARS)] = Field(
+    # The limit before the validator: behind one it is told in "items".
+    query: Annotated[Text, SAYS_SOMETHING, Field(json_schema_extra=NOT_BLANK)] = Field(
         description="What the user typed."
     )
     ad: ExplainAdIn = Field(description="The ad.")

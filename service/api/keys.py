@@ -11,7 +11,8 @@ import hashlib
 import hmac
 import logging
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,13 +65,20 @@ class Keys:
 class ApiKeys:
     """The keys of a list and of a file; those of the file follow its changes."""
 
-    def __init__(self, listed: str | None, file: Path | None, setting: str = "api_keys") -> None:
+    def __init__(
+        self,
+        listed: str | None,
+        file: Path | None,
+        setting: str = "api_keys",
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
         """Read them.
 
         Args:
             listed: Keys with commas between them.
             file: One key a line; lines that begin with # say nothing.
             setting: What messages call the list, and the file with `_file` behind it.
+            wall_s: Unix time.
 
         Raises:
             InvalidSetting: No key, an unreadable file, or a key that is none. No message has one.
@@ -79,12 +87,24 @@ class ApiKeys:
         self._file = _KeysFile(file, f"{setting}_file") if file is not None else None
         self._seen = self._file.stamp() if self._file is not None else None
         self._of_file = self._file.digests() if self._file is not None else ()
-        self._complained = False
+        self._failed = False
+        self._wall_s = wall_s
+        self._loaded_s = wall_s()
 
     @property
     def n_keys(self) -> int:
         """How many there are."""
         return len(self._listed) + len(self._of_file)
+
+    @property
+    def loaded_s(self) -> float:
+        """Unix time at which they were read; the file's last change that was taken."""
+        return self._loaded_s
+
+    @property
+    def file_failed(self) -> bool:
+        """Whether the file cannot be used as it is, so that its keys of before hold."""
+        return self._failed
 
     def holds(self, key: bytes) -> bool:
         """Whether it is one of them. Takes as long for any that is not."""
@@ -100,15 +120,15 @@ class ApiKeys:
             return
         try:
             stamp = self._file.stamp()
-            if stamp == self._seen:
+            if stamp == self._seen and not self._failed:
                 return
             self._of_file = self._file.digests()
         except InvalidSetting as error:
-            if not self._complained:
+            if not self._failed:
                 logger.error("the keys stay as they were", extra={"reason": str(error)})
-            self._complained = True
+            self._failed = True
         else:
-            self._seen, self._complained = stamp, False
+            self._seen, self._failed, self._loaded_s = stamp, False, self._wall_s()
             logger.info("keys read again", extra={"n_keys": self.n_keys})
 
     async def keep_following(self) -> None:

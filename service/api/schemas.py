@@ -11,7 +11,6 @@ from pydantic import (
     ConfigDict,
     FailFast,
     Field,
-    StringConstraints,
     model_validator,
 )
 
@@ -25,7 +24,17 @@ NULL = "{null}"
 # Printable ASCII: the request id goes into a header and into logs.
 REQUEST_ID_PATTERN = r"^[\x21-\x7e]{1,128}$"
 REQUEST_ID_HEADER = "X-Request-Id"
-RequestId = Annotated[str, StringConstraints(pattern=REQUEST_ID_PATTERN)]
+
+
+def _request_id(text: str) -> str:
+    if not is_request_id(text):
+        raise ValueError("must be 1 to 128 printable characters of ASCII, and no space among them")
+    return text
+
+
+RequestId = Annotated[
+    str, AfterValidator(_request_id), Field(json_schema_extra={"pattern": REQUEST_ID_PATTERN})
+]
 
 
 def is_request_id(text: str) -> bool:
@@ -43,7 +52,8 @@ def _not_blank(text: str) -> str:
     return text
 
 
-QueryText = Annotated[str, AfterValidator(_not_blank), Field(json_schema_extra=NOT_BLANK)]
+SAYS_SOMETHING = AfterValidator(_not_blank)
+QueryText = Annotated[str, SAYS_SOMETHING, Field(json_schema_extra=NOT_BLANK)]
 
 
 class StrictBody(BaseModel):

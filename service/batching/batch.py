@@ -24,8 +24,7 @@ class BatchDone:
     """One batch has ended; the fields are what metrics and logs tell.
 
     Attributes:
-        n_pairs: Pairs in the batch.
-        tokens: Their tokens, special ones included.
+        lengths_tokens: Of its pairs, special ones included.
         padded_tokens: Pairs x longest length: what was computed.
         predicted_s: Seconds that it was expected to take.
         inference_s: Seconds in the worker.
@@ -33,13 +32,22 @@ class BatchDone:
         splits: How often a part of it was run again in halves, for want of memory.
     """
 
-    n_pairs: int
-    tokens: int
+    lengths_tokens: Sequence[int]
     padded_tokens: int
     predicted_s: float
     inference_s: float
     failed: bool
     splits: int = 0
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs in the batch."""
+        return len(self.lengths_tokens)
+
+    @property
+    def tokens(self) -> int:
+        """All of theirs."""
+        return sum(self.lengths_tokens)
 
 
 @dataclass(slots=True, eq=False)
@@ -92,8 +100,7 @@ class Batch(Generic[E]):
     def done(self, ended_s: float, failed: bool, splits: int = 0) -> BatchDone:
         """What is told of it after its end."""
         return BatchDone(
-            n_pairs=len(self.jobs),
-            tokens=sum(job.encoded.length_tokens for job in self.jobs),
+            lengths_tokens=[job.encoded.length_tokens for job in self.jobs],
             padded_tokens=self.padded_tokens,
             predicted_s=self.predicted_s,
             inference_s=ended_s - self.started_s,

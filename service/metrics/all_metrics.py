@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from service.metrics.batch_metrics import BatchMetrics
 from service.metrics.connection_metrics import ConnectionMetrics
+from service.metrics.key_metrics import KeyMetrics
 from service.metrics.model_metrics import ModelMetrics
 from service.metrics.process_metrics import ProcessMetrics
 from service.metrics.request_metrics import RequestMetrics
@@ -23,6 +24,7 @@ class Metrics:
         requests: What callers asked for and got.
         batches: What the model was given, and what waits for it.
         connections: Who is there, and who was turned away.
+        keys: Which ones hold, and who came without one.
         model: Which one serves, and what it has seen.
         shared_cache: What other replicas had computed already.
         process: Of the process that all of it runs in.
@@ -43,6 +45,7 @@ class Metrics:
         self.requests = RequestMetrics(registry, routes, outcomes)
         self.batches = BatchMetrics(registry)
         self.connections = ConnectionMetrics(registry)
+        self.keys = KeyMetrics(registry)
         self.model = ModelMetrics(registry, self.requests.scores.counts)
         self.shared_cache = SharedCacheMetrics(registry)
         self.process = ProcessMetrics(registry)

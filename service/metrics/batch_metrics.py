@@ -7,7 +7,8 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from service.batching.batch import BatchDone
-from service.metrics.buckets import COST_RATIOS, PAIRS, RATIOS, SECONDS, TOKENS
+from service.metrics.buckets import COST_RATIOS, PAIR_TOKENS, PAIRS, RATIOS, SECONDS, TOKENS
+from service.metrics.plain_histogram import PlainHistogram
 
 
 class BatchMetrics:
@@ -27,6 +28,12 @@ class BatchMetrics:
             "Padded tokens in a batch: pairs x longest.",
             buckets=TOKENS,
             registry=registry,
+        )
+        self._pair_tokens = PlainHistogram(
+            "adrel_pair_tokens",
+            "Tokens of a pair that came to the model, special ones included.",
+            PAIR_TOKENS,
+            registry,
         )
         self._seconds = Histogram(
             "adrel_batch_duration_seconds",
@@ -105,6 +112,7 @@ class BatchMetrics:
         """Record one batch."""
         self._pairs.observe(batch.n_pairs)
         self._tokens.observe(batch.padded_tokens)
+        self._pair_tokens.observe(batch.lengths_tokens)
         self._seconds.observe(batch.inference_s)
         self._padding.observe(1 - batch.tokens / batch.padded_tokens)
         if batch.failed:

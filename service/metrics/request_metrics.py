@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from service.domain import AdScore, PairStatus, StageTimes
-from service.metrics.buckets import PAIRS, SECONDS
-from service.metrics.score_histogram import ScoreHistogram
+from service.metrics.buckets import PAIRS, SCORES, SECONDS
+from service.metrics.plain_histogram import PlainHistogram
 
 STAGES = ("encode", "queue", "inference")
 SHED_REASONS = ("queue_full", "deadline_unreachable", "not_ready")
@@ -84,8 +84,7 @@ class RequestMetrics:
         self._shed = Counter(
             "adrel_shed", "Requests refused at the door, by reason.", ("reason",), registry=registry
         )
-        self.scores = ScoreHistogram()
-        registry.register(self.scores)
+        self.scores = PlainHistogram("adrel_score", "Calibrated scores given.", SCORES, registry)
         # Finding a child by its labels costs more than counting with it.
         self._requests_of = functools.cache(self._requests.labels)
         self._seconds_of = functools.cache(self._seconds.labels)

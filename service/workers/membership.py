@@ -14,10 +14,10 @@ from service.api.state import Reloads, ServiceState
 from service.domain import ReloadResult
 from service.errors import BundleRefused, NotReady, ReloadRunning, ServiceError
 from service.model_life.history import ReloadReport
+from service.workers.folder_life import remove_folder
 from service.workers.link import AskFailed, Link, LinkLost
 from service.workers.reload_all import overall, refusal
 from service.workers.series import snapshot, to_json
-from service.workers.shared_folder import remove_folder
 
 logger = logging.getLogger(__name__)
 

@@ -33,6 +33,7 @@ GAUGES: Mapping[str, Callable[[float, float], float]] = {
     **dict.fromkeys(
         (
             "adrel_build_info",
+            "adrel_keys_file_failed",
             "adrel_model_info",
             "adrel_model_loaded_timestamp_seconds",
             "adrel_queue_seconds",
@@ -47,7 +48,14 @@ GAUGES: Mapping[str, Callable[[float, float], float]] = {
         max,
     ),
     **dict.fromkeys(
-        ("adrel_batch_token_budget", "process_max_fds", "process_start_time_seconds"), min
+        (
+            "adrel_batch_token_budget",
+            "adrel_keys",
+            "adrel_keys_loaded_timestamp_seconds",  # of whom the last change has not reached
+            "process_max_fds",
+            "process_start_time_seconds",
+        ),
+        min,
     ),
 }
 """How two workers' values of a gauge's series become one."""

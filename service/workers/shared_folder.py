@@ -1,4 +1,4 @@
-"""The supervisor's folder, which its workers read: which bundle serves now, and its weights."""
+"""What the workers read in the supervisor's folder: which bundle serves now, and its weights."""
 
 from __future__ import annotations
 
@@ -6,37 +6,10 @@ import contextlib
 import json
 import os
 import shutil
-import tempfile
 from pathlib import Path
-
-from service.startup_errors import NoSharedFolder
 
 BUNDLE = "bundle"
 GRAPHS = "graphs"
-
-MEMORY = "/dev/shm"  # noqa: S108  # where containers can write whose root cannot be written
-
-
-def make_folder() -> Path:
-    """A new folder that only this user can read.
-
-    Raises:
-        NoSharedFolder: Nothing can be written where temporary files belong.
-    """
-    for place in (None, MEMORY):
-        try:
-            folder = Path(tempfile.mkdtemp(prefix="adrel-", dir=place))
-            (folder / GRAPHS).mkdir()
-        except OSError as error:
-            why = error
-        else:
-            return folder
-    raise NoSharedFolder(why)
-
-
-def remove_folder(folder: Path) -> None:
-    """Without a trace; harmless when another has done so."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def real(path: Path) -> Path:

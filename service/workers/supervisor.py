@@ -25,11 +25,12 @@ from service.model_life.reload_on_signal import ReloadOnSignal
 from service.settings import Settings
 from service.startup_errors import InvalidSetting
 from service.workers.core_sets import CoreShare, core_shares
+from service.workers.folder_life import own_folder
 from service.workers.link import Handler
 from service.workers.metrics_hub import MetricsHub
 from service.workers.reload_all import ReloadAll
 from service.workers.restart_policy import RestartPolicy
-from service.workers.shared_folder import PinnedBundle, make_folder, remove_folder
+from service.workers.shared_folder import PinnedBundle
 from service.workers.slot import CrashLoop, Patience, Slot, StartFailed
 from service.workers.spec import Inherited, WorkerSpec
 from service.workers.turns import ABSENT, ConnectionCounts, shared_counts
@@ -64,12 +65,9 @@ def supervise(settings: Settings, settings_argv: Sequence[str]) -> int:
     admin_listener = None
     if settings.admin_port is not None:
         admin_listener = bind(settings.admin_host, settings.admin_port)
-    folder = make_folder()
-    try:
+    with own_folder() as folder:
         supervisor = Supervisor(settings, settings_argv, shares, listener, admin_listener, folder)
         return asyncio.run(supervisor.run())
-    finally:
-        remove_folder(folder)
 
 
 class StopSignals:

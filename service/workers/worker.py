@@ -15,6 +15,8 @@ from service.connections import GuardedProtocol
 from service.log_writer import BackgroundHandler
 from service.serve import assemble, keys_of, run
 from service.settings import Settings
+from service.startup_errors import NoSharedFolder
+from service.workers.folder_life import hold
 from service.workers.membership import Membership
 from service.workers.shared_folder import BUNDLE, GRAPHS
 from service.workers.spec import WorkerSpec
@@ -33,6 +35,10 @@ def serve(settings: Settings, spec: WorkerSpec, log: BackgroundHandler) -> None:
     Raises:
         StartupError: It cannot be served here; the message says why.
     """
+    try:
+        hold(spec.folder)  # to the end of the process, which may outlive the supervisor's
+    except OSError as error:
+        raise NoSharedFolder(error) from error
     mapped = spec.folder / GRAPHS
     inherited, slot = spec.inherited, spec.number - 1
     mine = settings.model_copy(update=_own_settings(settings, spec))

@@ -209,14 +209,25 @@ def test_a_body_in_dribbles_gets_408_in_the_words_of_the_route(
     jsonschema.validate(json.loads(content), {**schema, "components": document["components"]})
 
 
+def head_of(n_bytes: int) -> bytes:
+    """A request without a body, of so many bytes."""
+    head = b"GET /livez HTTP/1.1\r\nHost: adrel\r\nX-Long: %s\r\n\r\n"
+    return head % (b"x" * (n_bytes - len(head % b"")))
+
+
 def test_a_head_that_is_too_long_and_a_crowd_are_turned_away(tiny_bundle_int8: Path) -> None:
     with running(tiny_bundle_int8, "--max-connections", "3") as small:
         url = httpx.URL(small.url)
         address = (url.host, url.port or 0)
         assert small.metric("adrel_connections") == 1
-        long = httpx.get(f"{small.url}/livez", headers={"X-Long": "x" * 100_000})
-        assert long.status_code == 431
-        assert small.metric('adrel_connections_cut_total{reason="head_too_large"}') == 1
+        for n_bytes, status in ((65_536, b"200"), (65_537, b"431"), (70_000, b"431")):
+            with socket.create_connection(address, timeout=WAIT_S) as caller:
+                caller.sendall(head_of(n_bytes))
+                answer = caller.recv(1000)
+            assert answer.startswith(b"HTTP/1.1 " + status)
+            assert (b"the limit of 65536 bytes" in answer) == (status == b"431")
+        assert small.metric('adrel_connections_cut_total{reason="head_too_large"}') == 2
+        small.reaches("adrel_connections", lambda n_open: n_open == 1)
         crowd = [socket.create_connection(address, timeout=WAIT_S) for _ in range(2)]
         small.reaches("adrel_connections", lambda n_open: n_open == 3)
         crowd.append(socket.create_connection(address, timeout=WAIT_S))

@@ -216,6 +216,20 @@ def test_keys_are_changed_without_a_restart(service: RunningService, keys_file: 
     assert not [entry for entry in service.log if entry["level"] == "error"]
 
 
+def test_a_rotation_that_goes_wrong_shows_in_the_metrics_and_locks_nobody_out(
+    service: RunningService, keys_file: Path
+) -> None:
+    failed, n_keys = 'adrel_keys_file_failed{whose="callers"}', 'adrel_keys{whose="callers"}'
+    before = keys_file.read_bytes()
+    held = service.metric(n_keys)
+    keys_file.write_text("no key\n")
+    service.reaches(failed, lambda is_so: is_so == 1)
+    assert service.metric(n_keys) == held >= 2
+    keys_file.write_bytes(before + f"{FIRST}{SECOND}\n".encode())
+    service.reaches(n_keys, lambda now: now == held + 1)
+    assert service.metric(failed) == 0
+
+
 def test_keys_that_cannot_be_used_stop_the_start(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_text("# none yet\n")

@@ -201,7 +201,7 @@ def asking(**fields: object) -> dict[str, object]:
         (asking(timeout_ms=60001), "timeout_ms: got 60001, the limit is 60000"),
         (asking(min_score=1.5), "min_score: Input should be less than or equal to 1"),
         (asking(priority="vip"), "priority: Input should be 'auction' or 'batch'"),
-        (asking(request_id="a\nb"), "request_id: String should match"),
+        (asking(request_id="a\nb"), "request_id: must be 1 to 128 printable"),
         ([1, 2], "body: "),
     ],
 )

@@ -53,6 +53,15 @@ def gone(pid: int) -> bool:
         return True
 
 
+def stands_still(pid: int) -> bool:
+    """Every thread of it is stopped."""
+    try:
+        stats = [(one / "stat").read_text() for one in Path(f"/proc/{pid}/task").iterdir()]
+    except FileNotFoundError:  # a thread ended meanwhile
+        return False
+    return all(stat.rpartition(") ")[2].startswith("T") for stat in stats)
+
+
 @dataclass
 class HealthChecks:
     """A hundred a second, each on a connection of its own as orchestrators make them."""
@@ -259,6 +268,27 @@ def test_workers_whose_supervisor_is_killed_finish_and_end(tiny_bundle_int8: Pat
         with answers_under_way(orphaned):
             orphaned.process.kill()
         until(lambda: all(gone(pid) for pid in pids))
+
+
+def test_what_is_left_when_all_processes_are_killed_at_once_goes_with_the_next_start(
+    tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    with running(tiny_bundle_int8, "--workers", "2", TMPDIR=str(tmp_path)) as killed:
+        pids = [killed.process.pid, *workers_of(killed)]
+        for pid in pids:  # so that none of them sees another one go
+            os.kill(pid, signal.SIGSTOP)
+            until(lambda pid=pid: stands_still(pid))  # type: ignore[misc]  # bound in this turn
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: all(gone(pid) for pid in pids))
+    assert [entry for entry in killed.log if entry["level"] == "error"] == []
+    (left,) = tmp_path.iterdir()
+    assert list(left.glob("graphs/*/*"))
+    with running(tiny_bundle_int8, "--workers", "2", TMPDIR=str(tmp_path)) as started:
+        (own,) = tmp_path.iterdir()
+        assert own != left
+        workers_of(started)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_start_that_cannot_work_ends_with_one_line_whatever_the_number_of_workers(

@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 from service.connections import (
     MAX_HEAD_BYTES,
     MAX_PIPELINED,
+    SLICE_BYTES,
     ConnectionLimits,
     CutReason,
     GuardedProtocol,
@@ -208,6 +209,52 @@ async def test_a_head_over_the_limit_gets_431_at_the_limit(
     assert connection.transport.written.startswith(b"HTTP/1.1 431 Request Header Fields Too Large")
     assert (connection.transport.closing, connection.cut) == (True, ["head_too_large"])
     assert connection.n_answers == 0
+
+
+def request_with_head_of(n_bytes: int) -> bytes:
+    padding = n_bytes - len(GET) - len(b"X-Long: \r\n")
+    return GET.replace(b"\r\n\r\n", b"\r\nX-Long: " + b"a" * padding + b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("before", [b"", GET, POST_HEAD + b"a" * 100], ids=["", "GET", "POST"])
+@pytest.mark.parametrize("piece_bytes", [1, 999, SLICE_BYTES, 1_000_000])
+async def test_the_limit_of_a_head_is_exact_wherever_it_begins_and_however_it_comes(
+    connect: Connect, before: bytes, piece_bytes: int
+) -> None:
+    n_before = 1 if before else 0
+    for surplus, n_answers, cut in ((0, 1, []), (1, 0, ["head_too_large"])):
+        connection = connect()
+        whole = before + request_with_head_of(MAX_HEAD_BYTES + surplus)
+        for start in range(0, len(whole), piece_bytes):
+            connection.protocol.data_received(whole[start : start + piece_bytes])
+        await connection.settled()
+        assert connection.cut == cut
+        if cut and before:  # still unanswered: all that came at once is ended without a word
+            assert connection.transport.aborted
+        else:
+            assert connection.n_answers == n_before + n_answers
+
+
+async def test_nothing_behind_a_head_that_is_too_long_is_heard(connect: Connect) -> None:
+    connection = connect()
+    await connection.send(request_with_head_of(MAX_HEAD_BYTES + 1) + GET)
+    assert b"over the limit of 65536 bytes" in connection.transport.written
+    assert (connection.n_answers, connection.cut) == (0, ["head_too_large"])
+
+
+@pytest.mark.parametrize("piece", [b"X: a\r\n", b"a" * 100], ids=["many", "long"])
+async def test_fields_behind_a_body_have_the_limit_of_a_head(
+    connect: Connect, piece: bytes
+) -> None:
+    connection = connect()
+    chunked = POST_HEAD.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked")
+    await connection.send(chunked + b"1\r\na\r\n" * 50_000)
+    assert connection.cut == []
+    await connection.send(b"0\r\nX-First: ")
+    for _ in range(0, MAX_HEAD_BYTES + 2 * SLICE_BYTES, len(piece)):
+        if not connection.transport.closing:
+            connection.protocol.data_received(piece)
+    assert (connection.transport.aborted, connection.cut) == (True, ["head_too_large"])
 
 
 async def test_a_body_as_large_as_you_like_is_no_head(connect: Connect) -> None:

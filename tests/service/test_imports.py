@@ -105,6 +105,7 @@ MAY_IMPORT = {
     "service/settings.py": {"service.shared_cache.address", "service.startup_errors"},
     "service/listening.py": {"service.startup_errors"},
     "service/workers/core_sets.py": {"service.cpu", "service.startup_errors"},
+    "service/workers/folder_life.py": {"service.startup_errors", "service.workers.shared_folder"},
     "service/workers/link.py": set(),
     "service/workers/merge_metrics.py": {"service.workers.series"},
     "service/workers/metrics_hub.py": {

@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from deploy.faults.outcomes import Ended, Outcome
 from deploy.faults.verdict import Story, Verdict, Window, verdict
+from deploy.faults.witness import Wait
 
 GOOD = Ended(10.0, 10.1, Outcome.OK, "v1")
 RESET = Ended(20.0, 20.1, Outcome.RESET, why="ConnectionResetError")
 
 
-def of(story: Story, *ended: Ended, sent: int | None = None) -> Verdict:
+def of(story: Story, *ended: Ended, sent: int | None = None, waits: Sequence[Wait] = ()) -> Verdict:
     return verdict(
         len(ended) if sent is None else sent,
         ended,
         story,
+        waits=waits,
         timeout_ms=500,
         late_ms=100,
         recover_s=2,
@@ -60,6 +64,33 @@ def test_a_late_answer_is_seen_unless_everything_stood_still() -> None:
     late = Ended(11.0, 11.7, Outcome.OK, "v1")
     assert of(Story(), late).complaints == ("1 answers late, one 700 ms after it was sent",)
     assert of(Story([Window(11.0, 11.5, late=True)]), late).complaints == ()
+
+
+@pytest.mark.parametrize(
+    ("wait", "n_complaints"),
+    [
+        (Wait(11.1, 11.16), 0),
+        (Wait(10.0, 11.06), 0),
+        (Wait(11.1, 11.14), 1),
+        (Wait(10.0, 11.04), 1),
+        (Wait(11.7, 20.0), 1),
+    ],
+)
+def test_twice_what_the_machine_kept_a_thread_waiting_during_a_request_is_granted_to_it(
+    wait: Wait, n_complaints: int
+) -> None:
+    account = of(Story(), Ended(11.0, 11.7, Outcome.OK, "v1"), waits=[wait])
+    assert len(account.complaints) == n_complaints
+    assert account.machine_ms == pytest.approx((wait.end_s - wait.begin_s) * 1000)
+
+
+def test_the_machine_excuses_nothing_but_time() -> None:
+    always = [Wait(0.0, 100.0)]
+    assert of(Story(), GOOD, RESET, waits=always).complaints
+    assert of(Story(), GOOD, Ended(11.0, 11.1, Outcome.WRONG), waits=always).complaints
+    assert of(Story(), GOOD, sent=2, waits=always).complaints
+    assert of(Story(mended_s=8.0), RESET, waits=always).complaints
+    assert of(Story(mended_s=7.0), GOOD, waits=always).complaints == ()
 
 
 def test_recovery_counts_from_the_end_of_the_fault_to_the_first_good_answer_to_a_new_request() -> (

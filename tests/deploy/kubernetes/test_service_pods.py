@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.api import probes
-from service.serve import LAST_ANSWERS_S, LAST_BATCHES_S
+from service.serve import LAST_ANSWERS_S, LAST_BATCHES_S, LAST_EXIT_S
 from service.settings import Settings
 from tests.deploy.kubernetes.manifests import (
     NAMES,
@@ -75,9 +75,16 @@ def test_probes_ask_paths_that_exist_on_the_admin_port(name: str, kind: str, pat
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_was_accepted_is_answered_before_the_pod_is_killed(name: str) -> None:
-    sleep_s = container(deployment(name))["lifecycle"]["preStop"]["sleep"]["seconds"]
-    least_s = sleep_s + settings(name).drain_timeout_s + LAST_ANSWERS_S + LAST_BATCHES_S
+    read = settings(name)
+    least_s = read.shutdown_delay_s + read.drain_timeout_s
+    least_s += LAST_ANSWERS_S + LAST_BATCHES_S + LAST_EXIT_S
     assert pod(deployment(name))["terminationGracePeriodSeconds"] > least_s
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_service_itself_waits_for_traffic_to_go_and_nothing_waits_before_it(name: str) -> None:
+    assert settings(name).shutdown_delay_s >= 5
+    assert "lifecycle" not in container(deployment(name))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,8 +8,12 @@ import pytest
 from fastapi import Request
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
-from service.api.body import mark_late, parse_score_request, read_body
+from service.api.body import invalid_request, mark_late, parse_score_request, read_body
+from service.api.compatible.open_inference_bodies import InferRequest
+from service.api.explain_schemas import ExplainRequest
+from service.api.schemas import ScoreRequest
 from service.api.state import RequestLimits
 from service.errors import BodyTooLarge, ClientGone, InvalidRequest, RequestTimeout, TooManyAds
 
@@ -105,8 +109,41 @@ def test_deep_nesting_is_refused_and_recurses_nowhere(deep: bytes) -> None:
 
 @pytest.mark.parametrize("request_id", ["a\x00b", "a\nb", "a b", "ä", "x" * 129, ""])
 def test_a_request_id_is_a_short_line_of_printable_ascii(request_id: str) -> None:
-    with pytest.raises(InvalidRequest, match="request_id"):
+    with pytest.raises(InvalidRequest, match="request_id: must be 1 to 128 printable characters"):
         parse_score_request(body(request_id=request_id), MAX_ADS)
+
+
+LONG = "x" * 8001
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        (ScoreRequest, {"query": "q", "ads": [{"id": "x" * 257, "text": "x"}]},
+         "ads[0].id: String should have at most 256 characters"),
+        (ScoreRequest, {"query": "q", "ads": [{"id": "", "text": "x"}]},
+         "ads[0].id: String should have at least 1 character"),
+        (ScoreRequest, {"query": "q", "ads": []}, "ads: List should have at least 1 item, not 0"),
+        (ExplainRequest, {"query": LONG, "ad": {"text": "x"}},
+         "query: String should have at most 8000 characters"),
+        (ExplainRequest, {"query": "q", "ad": {"text": LONG}},
+         "ad.text: String should have at most 8000 characters"),
+        (ExplainRequest, {"query": "q", "ad": {"title": LONG}},
+         "ad.title: String should have at most 8000 characters"),
+        (ExplainRequest, {"query": "q", "ad": {"title": "x", "description": LONG}},
+         "ad.description: String should have at most 8000 characters"),
+        (ExplainRequest, {"query": "q", "ad": {"id": "x" * 257, "text": "x"}},
+         "ad.id: String should have at most 256 characters"),
+        (InferRequest, {"inputs": [{"name": "ad", "shape": [1], "datatype": "BYTES"}] * 17},
+         "inputs: List should have at most 16 items, not 17"),
+    ],
+)  # fmt: skip
+def test_a_limit_is_told_in_what_it_counts(
+    kind: type[BaseModel], fields: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValidationError) as told:
+        kind.model_validate_json(json.dumps(fields))
+    assert invalid_request(told.value).message == message
 
 
 def test_an_ads_id_is_the_callers_own_business_and_may_repeat() -> None:

@@ -117,6 +117,31 @@ def test_a_file_that_goes_bad_leaves_the_keys_and_is_told_of_once_without_them(
     assert keys.holds(THIRD.encode())
 
 
+def test_what_holds_and_since_when_is_told_whatever_becomes_of_the_file(file: Path) -> None:
+    wall_s = [1000.0]
+    keys = ApiKeys(THIRD, file, wall_s=lambda: wall_s[0])
+    assert (keys.n_keys, keys.loaded_s, keys.file_failed) == (3, 1000, False)
+    wall_s[0] = 2000.0
+    keys.follow_file()
+    assert keys.loaded_s == 1000
+    file.write_text("secret\n")
+    keys.follow_file()
+    assert (keys.n_keys, keys.loaded_s, keys.file_failed) == (3, 1000, True)
+    file.write_text(f"{FIRST}\n")
+    keys.follow_file()
+    assert (keys.n_keys, keys.loaded_s, keys.file_failed) == (2, 2000, False)
+
+
+def test_a_file_that_comes_back_as_it_was_has_failed_no_longer(file: Path) -> None:
+    keys, aside = ApiKeys(None, file), file.with_name("aside")
+    file.rename(aside)
+    keys.follow_file()
+    assert keys.file_failed
+    aside.rename(file)
+    keys.follow_file()
+    assert not keys.file_failed
+
+
 def test_every_key_is_compared_whichever_is_right(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,14 @@ def test_counts_are_added_up_and_gauges_by_their_own_rule() -> None:
     assert value(both, "process_start_time_seconds") == 90
 
 
+def test_of_keys_the_worker_tells_that_a_change_has_not_reached() -> None:
+    name = "adrel_keys_loaded_timestamp_seconds"
+    ahead = {**gauge("adrel_keys", 3), **gauge(name, 2000), **gauge("adrel_keys_file_failed", 0)}
+    behind = {**gauge("adrel_keys", 2), **gauge(name, 1000), **gauge("adrel_keys_file_failed", 1)}
+    both = merged([ahead, behind])
+    assert [value(both, one) for one in behind] == [2, 1000, 1]
+
+
 def test_two_models_during_a_reload_are_two_series() -> None:
     old, new = (gauge("adrel_model_info", 1, version=version) for version in "12")
     assert merged([old, new, new])["adrel_model_info"].samples == {

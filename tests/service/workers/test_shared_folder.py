@@ -2,57 +2,25 @@ from __future__ import annotations
 
 import json
 import shutil
-import stat
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from service.startup_errors import StartupError
-from service.workers import shared_folder
-from service.workers.shared_folder import (
-    BUNDLE,
-    GRAPHS,
-    PinnedBundle,
-    make_folder,
-    remove_folder,
-)
+from service.workers.shared_folder import BUNDLE, GRAPHS, PinnedBundle
 from tests.bundle_variants import link
 
 
 @pytest.fixture
-def folder() -> Path:
-    return make_folder()
+def folder(tmp_path: Path) -> Path:
+    at = tmp_path / "folder"
+    (at / GRAPHS).mkdir(parents=True)
+    return at
 
 
 def bundle(at: Path, graph: str = "1") -> Path:
     at.mkdir()
     (at / "manifest.json").write_text(json.dumps({"files_sha256": {"model.onnx": graph}}))
     return at
-
-
-def test_only_its_user_can_look_into_it(folder: Path) -> None:
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    remove_folder(folder)
-    remove_folder(folder)
-    assert not folder.exists()
-
-
-def test_where_no_disk_can_be_written_memory_serves(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    monkeypatch.setattr(shared_folder, "MEMORY", str(tmp_path))
-    assert make_folder().parent == tmp_path
-
-
-def test_without_a_place_for_it_the_start_fails(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    monkeypatch.setattr(shared_folder, "MEMORY", str(tmp_path / "absent"))
-    with pytest.raises(StartupError, match=r"workers: .* temporary folder, and there is none"):
-        make_folder()
 
 
 def test_what_is_pinned_stays_until_it_is_asked_to_follow(tmp_path: Path, folder: Path) -> None:
@@ -66,7 +34,6 @@ def test_what_is_pinned_stays_until_it_is_asked_to_follow(tmp_path: Path, folder
     assert (folder / BUNDLE).resolve() == new
     pinned.go_back(before)
     assert (folder / BUNDLE).resolve() == old
-    remove_folder(folder)
 
 
 def test_where_the_pinned_one_is_gone_the_operators_is_better_than_none(
@@ -79,7 +46,6 @@ def test_where_the_pinned_one_is_gone_the_operators_is_better_than_none(
     shutil.rmtree(old)
     pinned.refresh()
     assert (folder / BUNDLE).resolve() == new
-    remove_folder(folder)
 
 
 def test_weights_of_other_bundles_are_forgotten(tmp_path: Path, folder: Path) -> None:
@@ -87,7 +53,6 @@ def test_weights_of_other_bundles_are_forgotten(tmp_path: Path, folder: Path) ->
         (folder / GRAPHS / graph).mkdir()
     PinnedBundle(folder, bundle(tmp_path / "two", graph="2")).tidy()
     assert [graph.name for graph in (folder / GRAPHS).iterdir()] == ["2"]
-    remove_folder(folder)
 
 
 def test_links_that_lead_in_a_circle_are_an_absent_bundle_and_no_crash(
