@@ -9,15 +9,16 @@ from typing import Literal
 import pytest
 from hypothesis import settings
 
+from tests.examples import USUAL
 from tests.tiny_models import write_bert
 
 # Read when the hub's client is imported, so set before: a test that would download fails at once.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 # How long an example takes says more about the machine's neighbours than about the code.
-settings.register_profile("adrel", deadline=None)
-settings.load_profile("adrel")
-
+settings.register_profile("adrel", deadline=None, max_examples=USUAL)
+settings.register_profile("long", deadline=None, max_examples=20 * USUAL)
+settings.load_profile("adrel")  # --hypothesis-profile has the last word
 
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
