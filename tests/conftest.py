@@ -15,6 +15,9 @@ from tests.tiny_models import write_bert
 # Read when the hub's client is imported, so set before: a test that would download fails at once.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+# Small matrices gain nothing from more threads, which wait for each other where cores are few.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # How long an example takes says more about the machine's neighbours than about the code.
 settings.register_profile("adrel", deadline=None, max_examples=USUAL)
 settings.register_profile("long", deadline=None, max_examples=20 * USUAL)
