@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from hypothesis import settings
 
+from tests.examples import USUAL
 from tests.tiny_models import write_bert
 
 # Read when the hub's client is imported, so set before: a test that would download fails at once.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+# Small matrices gain nothing from more threads, which wait for each other where cores are few.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # How long an example takes says more about the machine's neighbours than about the code.
-settings.register_profile("adrel", deadline=None)
-settings.load_profile("adrel")
+settings.register_profile("adrel", deadline=None, max_examples=USUAL)
+settings.register_profile("long", deadline=None, max_examples=20 * USUAL)
+settings.load_profile("adrel")  # --hypothesis-profile has the last word
+
+# Folders whose tests share what is dear to make: one process has them all.
+TOGETHER = ("tests/deploy/clients", "tests/deploy/ray")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the names
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Name what stays in one process, where several run tests: a file, or a whole folder."""
+    if not config.pluginmanager.has_plugin("xdist"):
+        return
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        folders = [folder for folder in TOGETHER if file.startswith(f"{folder}/")]
+        item.add_marker(pytest.mark.xdist_group(*(folders or [file])))
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,13 @@ import signal
 import socketserver
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.waiting import until
 
 DEADLINE_S = 30
 
@@ -37,9 +38,7 @@ class RunningRedis:
         self._process = subprocess.Popen(
             [program, *fixed, *self._options], cwd=self.path.parent, stdout=subprocess.DEVNULL
         )
-        stop_s = time.monotonic() + DEADLINE_S
-        while not re.search("PONG|NOAUTH", self.ask("PING")):
-            assert time.monotonic() < stop_s, "redis does not start"
+        until(lambda: bool(re.search("PONG|NOAUTH", self.ask("PING"))), "redis does not start")
 
     def ask(self, *command: str) -> str:
         """The answer as redis' own command line shows it; also that it refuses, or is not there."""

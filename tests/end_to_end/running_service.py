@@ -8,7 +8,6 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,8 +16,13 @@ from typing import Any
 
 import httpx
 
+from tests.waiting import until
+
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 60
+
+# A client that keeps no connection; one client, since each new one reads all certificates anew.
+EACH_ITS_OWN = httpx.Limits(max_keepalive_connections=0)
 
 
 @dataclass
@@ -36,9 +40,7 @@ class RunningService:
 
     def reaches(self, sample: str, holds: Callable[[float], bool]) -> None:
         """Ask for a metric until it is as wanted; fails when it never is."""
-        stop_s = time.monotonic() + START_TIMEOUT_S
-        while not holds(value := self.metric(sample)):
-            assert time.monotonic() < stop_s, f"{sample} stays at {value}"
+        until(lambda: holds(self.metric(sample)), f"{sample} never is as wanted")
 
     def metric(self, sample: str) -> float:
         """The value of one line of the exposition, as `name{label="value"}`."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 
+from tests.end_to_end.faulty_service import held
 from tests.end_to_end.running_service import RunningService, running
-from tests.end_to_end.test_serving import ads, long_ads
+from tests.end_to_end.test_serving import ads
+from tests.waiting import until
 
 DEADLINE_S = 30
 
@@ -24,7 +25,7 @@ def test_metrics_are_on_the_admin_port_alone_and_probes_on_both(tiny_bundle_int8
     keys = {"ADREL_API_KEYS": "some-key-0123456789"}
     with (
         running(tiny_bundle_int8, "--admin-port", "0", **keys) as service,
-        httpx.Client(base_url=admin_url(service)) as admin,
+        httpx.Client(base_url=admin_url(service), timeout=DEADLINE_S) as admin,
     ):
         key = {"X-API-Key": keys["ADREL_API_KEYS"]}
         assert admin.base_url.host == "127.0.0.1"
@@ -55,7 +56,7 @@ def test_keys_of_operators_alone_open_it_where_there_are_any(
     arguments = ("--admin-port", "0", "--admin-keys-file", str(file))
     with (
         running(tiny_bundle_int8, *arguments, ADREL_API_KEYS=caller["X-API-Key"]) as service,
-        httpx.Client(base_url=admin_url(service)) as admin,
+        httpx.Client(base_url=admin_url(service), timeout=DEADLINE_S) as admin,
     ):
         for path in ("/metrics", "/livez", "/readyz"):
             assert admin.get(path).status_code == 200
@@ -67,9 +68,7 @@ def test_keys_of_operators_alone_open_it_where_there_are_any(
         assert service.score(body, headers=caller).status_code == 200
         assert service.score(body, headers=operator).status_code == 401
         file.write_text("another-key-0123456789\n")
-        stop_s = time.monotonic() + DEADLINE_S
-        while admin.get("/v1/models", headers=operator).status_code == 200:
-            assert time.monotonic() < stop_s
+        until(lambda: admin.get("/v1/models", headers=operator).status_code != 200)
         changed = {"X-API-Key": "another-key-0123456789"}
         assert admin.get("/v1/models", headers=changed).status_code == 200
     assert "key-0123456789" not in str(service.log)
@@ -80,32 +79,31 @@ def test_keys_of_operators_leave_callers_without_one(tiny_bundle_int8: Path) -> 
         running(
             tiny_bundle_int8, "--admin-port", "0", ADREL_ADMIN_KEYS="operator-key-0123456789"
         ) as service,
-        httpx.Client(base_url=admin_url(service)) as admin,
+        httpx.Client(base_url=admin_url(service), timeout=DEADLINE_S) as admin,
     ):
         assert service.score({"query": "red", "ads": ads("shoe")}).status_code == 200
         assert "401" not in str(service.client.get("/openapi.json").json()["paths"]["/v1/score"])
         assert admin.post("/admin/reload").status_code == 401
 
 
-def test_it_stays_while_the_service_drains_and_goes_with_it(tiny_bundle_int8: Path) -> None:
+def test_it_stays_while_the_service_drains_and_goes_with_it(
+    tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
     with (
-        running(tiny_bundle_int8, "--admin-port", "0", "--inference-threads", "1") as stopping,
+        held(tiny_bundle_int8, tmp_path, "--admin-port", "0", "--drain-timeout-s", "60") as busy,
         ThreadPoolExecutor(1) as executor,
-        httpx.Client(base_url=admin_url(stopping)) as admin,
+        httpx.Client(base_url=admin_url(busy.service), timeout=DEADLINE_S) as admin,
     ):
-        answer = executor.submit(stopping.score, {"query": "red", "ads": long_ads(512)})
-        stop_s = time.monotonic() + DEADLINE_S
-        while "adrel_queue_pairs 0.0" in admin.get("/metrics").text:
-            assert time.monotonic() < stop_s
-            assert not answer.done(), "the answer came before the signal"
-        stopping.process.send_signal(signal.SIGTERM)
-        while admin.get("/readyz").status_code == 200:
-            assert time.monotonic() < stop_s
-            assert not answer.done(), "the drain was over before it was seen"
+        answer = executor.submit(busy.ask)
+        until(lambda: "adrel_batches_in_flight 1.0" in admin.get("/metrics").text)
+        process = busy.service.process
+        process.send_signal(signal.SIGTERM)
+        until(lambda: admin.get("/readyz").status_code == 503)
         assert admin.get("/readyz").json()["error"]["message"] == (
             "not ready: draining before a stop"
         )
         assert admin.get("/livez").status_code == 200
+        busy.mend()
         assert answer.result().status_code == 200
-        assert stopping.process.wait(timeout=DEADLINE_S) == 0
-        assert not [entry for entry in stopping.log if entry["level"] == "error"]
+        assert process.wait(timeout=DEADLINE_S) == 0
+        assert not [entry for entry in busy.service.log if entry["level"] == "error"]

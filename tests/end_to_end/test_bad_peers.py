@@ -13,9 +13,9 @@ import httpx
 from tests.end_to_end.running_service import RunningService, running
 from tests.end_to_end.test_serving import ads
 
-N_PEERS = 40
+N_PEERS = 20
 ANSWERED_WITHIN_S = 10  # of a machine that may be busy; alone it is milliseconds
-MORE_BYTES = 40 * 2**20
+MORE_BYTES = 30 * 2**20
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s
 
 

@@ -261,7 +261,7 @@ def test_a_service_that_stands_still_costs_no_more_than_the_deadline(
     for result in results:
         assert isinstance(result.error, DeadlineExceeded)
         assert result.attempts == 1
-        assert 50 <= result.elapsed_ms < 1000  # loose: the machine's neighbours have a say
+        assert 50 <= result.elapsed_ms < 5000  # loose: the machine's neighbours have a say
 
 
 def test_a_connection_that_closes_as_the_request_arrives_is_replaced() -> None:

@@ -22,6 +22,7 @@ from tests.end_to_end.compatible_calls import (
     texts_tensor,
 )
 from tests.end_to_end.running_service import RunningService, running
+from tests.examples import examples
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +262,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(75), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     path=st.sampled_from(POSTED),
     fields=st.dictionaries(FIELDS, VALUES, max_size=6),

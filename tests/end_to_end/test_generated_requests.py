@@ -18,6 +18,7 @@ from schemathesis.generation import GenerationMode
 
 from tests.end_to_end.running_service import RunningService, running
 from tests.end_to_end.test_hostile_callers import GOOD_BODIES
+from tests.examples import examples
 
 WAIT_S = 30
 TIME_WAS_SHORT = 504  # a timeout of microseconds is a valid one
@@ -63,7 +64,7 @@ def requests_of(service: RunningService) -> dict[str, st.SearchStrategy[Case]]:
 
 @pytest.mark.parametrize("path", GOOD_BODIES)
 @settings(
-    max_examples=12, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=examples(8), phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )  # what is large or slow to make is wanted here
 @given(data=st.data())
 def test_what_the_document_allows_or_not_is_answered_as_it_says(

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.end_to_end.running_service import RunningService, running
 from tests.end_to_end.test_serving import ads
+from tests.examples import examples
 
 BODY_TIMEOUT_S = 0.3
 WAIT_S = 30
@@ -109,7 +110,7 @@ def check_answer(document: dict[str, Any], path: str, response: httpx.Response) 
 
 
 @pytest.mark.parametrize("path", GOOD_BODIES)
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_comes_is_answered_as_the_document_says(
     service: RunningService, document: dict[str, Any], path: str, data: st.DataObject

@@ -20,6 +20,7 @@ import pytest
 from tests.bundle_variants import of_another_version
 from tests.end_to_end.running_service import ROOT, RunningService, environment, running
 from tests.end_to_end.test_serving import ads
+from tests.waiting import until
 
 DEADLINE_S = 30
 BODY = {"query": "red", "ads": ads("shoe", "bag")}
@@ -29,6 +30,13 @@ def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
+
+
+def is_ready(client: httpx.Client) -> bool:
+    try:
+        return client.get("/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 @contextmanager
@@ -44,16 +52,8 @@ def unheard(
         url = f"http://127.0.0.1:{port}"
         try:
             with httpx.Client(base_url=url, timeout=DEADLINE_S) as client:
-                stop_s = time.monotonic() + 60
-                while True:
-                    try:
-                        if client.get("/readyz").status_code == 200:
-                            break
-                    except httpx.TransportError:
-                        pass
-                    assert process.poll() is None, "it ended"
-                    assert time.monotonic() < stop_s
-                    time.sleep(0.05)
+                until(lambda: process.poll() is not None or is_ready(client), "it never was ready")
+                assert process.poll() is None, "it ended"
                 yield RunningService(process, url, client), process.stderr  # type: ignore[arg-type]  # bytes are not read
         finally:
             process.kill()
@@ -67,6 +67,7 @@ def ends_well(service: RunningService) -> None:
 def test_a_full_disk_costs_log_lines_and_no_answer(tiny_bundle_int8: Path) -> None:
     with Path("/dev/full").open("wb") as full, unheard(tiny_bundle_int8, full) as (service, _):
         assert service.score(BODY).status_code == 200
+        assert service.score({"query": "shoe"}).status_code == 422
         service.reaches("adrel_log_lines_lost_total", lambda lost: lost >= 3)
         service.process.send_signal(signal.SIGHUP)
         service.reaches('adrel_reloads_total{result="unchanged"}', lambda n: n == 1)
@@ -122,10 +123,7 @@ def test_a_log_on_a_full_disk_goes_on_when_there_is_room_and_says_what_is_missin
         service.reaches("adrel_log_lines_lost_total", lambda lost: lost > 0)
         ballast.unlink()
         assert service.score(BODY).status_code == 200
-        stop_s = time.monotonic() + DEADLINE_S
-        while "log lines were lost" not in (inside / "log").read_text():
-            assert time.monotonic() < stop_s
-            time.sleep(0.02)
+        until(lambda: "log lines were lost" in (inside / "log").read_text())
         ends_well(service)
 
 

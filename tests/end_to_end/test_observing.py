@@ -5,26 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.end_to_end.running_service import (
-    ROOT,
-    START_TIMEOUT_S,
     RunningService,
-    environment,
     running,
 )
+from tests.waiting import until
 
 MARKER = "zebrafish"
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -77,10 +70,8 @@ def test_a_request_that_ended_badly_has_a_line_with_its_id_and_its_callers_trace
     good = {"query": "shoe", "ads": [{"id": "a", "text": "bag"}]}
     observed.score(good, headers={"X-Request-Id": "good", **trace})
     observed.score({**good, "ads": []}, headers={"X-Request-Id": "bad", **trace})
-    stop_s = time.monotonic() + START_TIMEOUT_S
-    while not (lines := [entry for entry in observed.log if "request_id" in entry]):
-        assert time.monotonic() < stop_s, "no line came"
-    [line] = lines
+    until(lambda: any("request_id" in entry for entry in observed.log), "no line came")
+    [line] = [entry for entry in observed.log if "request_id" in entry]
     assert (line["request_id"], line["outcome"]) == ("bad", "invalid_request")
     assert line["trace_id"] == TRACE_ID
     assert {"ts", "level", "logger", "message"} <= line.keys()
@@ -103,49 +94,13 @@ def test_an_answer_with_scores_says_in_a_header_where_its_time_went(
         assert f"{stage};dur={value:.3f}" in answer.headers["Server-Timing"]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a Linux device that is always full")
-def test_a_full_disk_under_the_log_breaks_no_request(tiny_bundle_fp32: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "service", "--bundle", str(tiny_bundle_fp32)]
-    command += ["--port", str(port), "--log-requests"]
-    with (
-        Path("/dev/full").open("w", encoding="utf-8") as full,
-        subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=full) as process,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
-    ):
-        try:
-            _until_ready(client)
-            body = {"query": "shoe", "ads": [{"id": "a", "text": "bag"}]}
-            assert client.post("/v1/score", json=body).status_code == 200
-            assert client.post("/v1/score", json={"query": "shoe"}).status_code == 422
-        finally:
-            process.terminate()
-            assert process.wait(timeout=30) == 0
-
-
-def _until_ready(client: httpx.Client) -> None:
-    stop_s = time.monotonic() + START_TIMEOUT_S
-    while True:
-        assert time.monotonic() < stop_s, "the service never became ready"
-        try:
-            if client.get("/readyz").status_code == 200:
-                return
-        except httpx.ConnectError:
-            time.sleep(0.05)  # a real process starts; bounded by the deadline above
-
-
 def test_the_process_tells_its_readiness_its_release_and_its_loops_lag(
     observed: RunningService,
 ) -> None:
     text = observed.client.get("/metrics").text
     assert "adrel_ready 1.0" in text.splitlines()
     assert re.search(r'^adrel_build_info{release="[^"]+"} 1.0$', text, re.MULTILINE)
-    stop_s = time.monotonic() + START_TIMEOUT_S
-    while "adrel_event_loop_lag_seconds_count 0.0" in text:
-        assert time.monotonic() < stop_s, "no lag was ever observed"
-        text = observed.client.get("/metrics").text
+    observed.reaches("adrel_event_loop_lag_seconds_count", lambda n_lags: n_lags > 0)
 
 
 def test_a_collector_gets_the_spans_of_a_request_in_its_callers_trace(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from tests.end_to_end.compatible_calls import INFER, POSTED, a_body, path_of
 from tests.end_to_end.running_service import RunningService, running
 from tests.end_to_end.test_serving import ads
+from tests.waiting import until
 
 DEADLINE_S = 30
 NATIVE = "native /v1/score"
@@ -47,10 +47,10 @@ def ask(service: RunningService, path: str, body: dict[str, Any], **headers: str
 def assert_logged(service: RunningService, response: httpx.Response) -> str:
     """The answer's id, once a line of the log has it."""
     wanted = response.headers["X-Request-Id"]
-    stop_s = time.monotonic() + DEADLINE_S
-    while not any(line.get("request_id") == wanted for line in list(service.log)):
-        assert time.monotonic() < stop_s, f"no line has {wanted}"
-        time.sleep(0.005)
+    until(
+        lambda: any(line.get("request_id") == wanted for line in list(service.log)),
+        f"no line has {wanted}",
+    )
     return str(wanted)
 
 

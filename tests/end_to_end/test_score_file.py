@@ -6,13 +6,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.end_to_end.running_service import ROOT, environment, running
+from tests.waiting import until
 
 WORDS = "red blue green shoe bag cheap run fast long lamp chair".split()  # noqa: SIM905  # reads better
 WAIT_S = 60
@@ -88,11 +88,8 @@ def test_a_run_that_was_stopped_is_resumed_and_gives_the_same_bytes(
         cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         parts = tmp_path / "scores.csv.parts" / "_run"
-        stop_s = time.monotonic() + WAIT_S
-        while len(list(parts.glob("done-*"))) < 3:
-            assert process.poll() is None
-            assert time.monotonic() < stop_s
-            time.sleep(0.002)
+        until(lambda: process.poll() is not None or len(list(parts.glob("done-*"))) >= 3)
+        assert process.poll() is None
         process.send_signal(number)
         assert process.wait(WAIT_S) == code
     n_done = len(list(parts.glob("done-*")))

@@ -18,7 +18,9 @@ import jsonschema
 import pytest
 
 from service.api.compatible.routes import routing_error
+from tests.end_to_end.faulty_service import faulty, held
 from tests.end_to_end.running_service import ROOT, RunningService, environment, running
+from tests.waiting import until
 
 WORDS = "red blue shoe bag cheap run fast a b c d e f".split()  # noqa: SIM905  # reads better
 
@@ -149,16 +151,17 @@ def test_a_timeout_header_over_the_limit_is_refused_with_the_limit(
     assert "the limit is 60000" in response.json()["error"]["message"]
 
 
-def test_a_request_that_would_be_late_is_refused_at_once(tiny_bundle_int8: Path) -> None:
-    with (
-        running(tiny_bundle_int8, "--inference-threads", "1", "--max-batch-pairs", "1") as busy,
-        ThreadPoolExecutor(1) as executor,
-    ):
-        bulk = executor.submit(busy.score, {"query": "red", "ads": long_ads(512)})
-        while busy.metric("adrel_queue_pairs") == 0:
-            assert not bulk.done(), "there was nothing to wait behind"
+def test_a_request_that_would_be_late_is_refused_at_once(
+    tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    with held(tiny_bundle_int8, tmp_path) as busy, ThreadPoolExecutor(1) as executor:
+        bulk = executor.submit(
+            busy.service.score, {"query": "red", "ads": long_ads(512), "timeout_ms": 60_000}
+        )
+        busy.service.reaches("adrel_queue_pairs", lambda n_pairs: n_pairs > 0)
         tight = {"query": "blue", "ads": long_ads(300), "timeout_ms": 5}
-        response = busy.score(tight)
+        response = busy.service.score(tight)
+        busy.mend()
         assert bulk.result().status_code == 200
     assert response.status_code == 429
     error = response.json()["error"]
@@ -280,24 +283,28 @@ def test_a_caller_that_hangs_up_amid_its_body_is_counted_and_is_no_fault_of_ours
     assert not [entry for entry in service.log if entry["level"] == "error"]
 
 
-def test_a_caller_that_hangs_up_stops_costing(tiny_bundle_int8: Path) -> None:
-    with running(tiny_bundle_int8, "--inference-threads", "1") as started:
-        url = httpx.URL(started.url)
-        connections = [socket.create_connection((url.host, url.port or 0)) for _ in range(8)]
+def test_a_caller_that_hangs_up_stops_costing(tiny_bundle_int8: Path, tmp_path: Path) -> None:
+    n_callers, n_ads = 4, 100
+    with held(tiny_bundle_int8, tmp_path) as busy:
+        started, url = busy.service, httpx.URL(busy.service.url)
+        connections = [
+            socket.create_connection((url.host, url.port or 0)) for _ in range(n_callers)
+        ]
         for number, connection in enumerate(connections):
-            body = json.dumps({"query": f"red {number}", "ads": long_ads(400)}).encode()
+            body = json.dumps({"query": f"red {number}", "ads": long_ads(n_ads)}).encode()
             head = (
                 "POST /v1/score HTTP/1.1\r\nHost: adrel\r\nContent-Type: application/json\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n"
             )
             connection.sendall(head.encode() + body)
-        started.reaches("adrel_queue_pairs", lambda pairs: pairs >= 1000)
+        started.reaches("adrel_queue_pairs", lambda pairs: pairs > (n_callers - 1) * n_ads)
         for connection in connections:
             connection.close()
         gone = 'adrel_requests_total{outcome="client_gone",route="/v1/score"}'
+        started.reaches(gone, lambda n_requests: n_requests == n_callers)
+        busy.mend()
         started.reaches("adrel_queue_pairs", lambda pairs: pairs == 0)
-        assert started.metric(gone) > 0
-        assert started.metric("adrel_batch_pairs_sum") < 8 * 400
+        assert started.metric("adrel_batch_pairs_sum") < n_ads, "the batch that was running alone"
 
 
 def test_over_long_text_is_scored_truncated_flagged_and_counted(service: RunningService) -> None:
@@ -374,29 +381,35 @@ def test_a_full_queue_answers_429_with_a_time_to_come_back(tiny_bundle_int8: Pat
         assert small.metric('adrel_shed_total{reason="queue_full"}') == len(refused)
 
 
-def test_a_stop_signal_lets_accepted_requests_finish_and_exits_zero(tiny_bundle_int8: Path) -> None:
-    with running(tiny_bundle_int8, "--inference-threads", "1") as stopping:
-        body = {"query": "red", "ads": long_ads(400)}
+def test_a_stop_signal_lets_accepted_requests_finish_and_exits_zero(
+    tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    with held(tiny_bundle_int8, tmp_path, "--drain-timeout-s", "60") as busy:
+        stopping = busy.service
+        body = {"query": "red", "ads": long_ads(400), "timeout_ms": 60_000}
         with ThreadPoolExecutor(1) as executor:
             answer = executor.submit(stopping.score, body)
-            while stopping.metric("adrel_queue_pairs") == 0:
-                assert not answer.done(), "the answer came before the signal"
+            stopping.reaches("adrel_queue_pairs", lambda n_pairs: n_pairs > 0)
             stopping.process.send_signal(signal.SIGTERM)
+            until(lambda: "stopping" in busy.messages())
+            busy.mend()
             assert {ad["status"] for ad in answer.result().json()["scores"]} == {"ok"}
         assert stopping.process.wait(timeout=30) == 0
 
 
 def test_a_drain_that_runs_out_of_time_answers_every_caller_in_our_words(
-    tiny_bundle_int8: Path,
+    tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
     arguments = ("--inference-threads", "1", "--drain-timeout-s", "0.2", "--max-batch-pairs", "1",
                  "--max-queue-ms", "60000", "--default-timeout-ms", "60000")  # fmt: skip
-    with running(tiny_bundle_int8, *arguments) as stopping:
-        bodies = [{"query": f"red {i}", "ads": long_ads(512)} for i in range(8)]
+    with faulty(tiny_bundle_int8, tmp_path, *arguments) as busy:
+        stopping = busy.service
+        busy.break_it("slow 0.02")
+        bodies = [{"query": f"red {i}", "ads": long_ads(100)} for i in range(8)]
         bodies[-1]["priority"] = "batch"
         with ThreadPoolExecutor(8) as executor:
             answers = [executor.submit(stopping.score, body) for body in bodies]
-            stopping.reaches("adrel_queue_pairs", lambda pairs: pairs >= 3000)
+            stopping.reaches("adrel_queue_pairs", lambda n_pairs: n_pairs > 700)
             stopping.process.send_signal(signal.SIGTERM)
             responses = [answer.result() for answer in answers]
         assert stopping.process.wait(timeout=30) == 0

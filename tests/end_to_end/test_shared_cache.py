@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import signal
+import statistics
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +17,12 @@ from service.shared_cache.breaker import MAX_FAILED, STEADY_LOOKUPS
 from tests.bundle_variants import of_another_version
 from tests.end_to_end.running_redis import DEADLINE_S, RunningRedis, nonsense_at, redis_at
 from tests.end_to_end.running_service import RunningService, running
+from tests.waiting import until
 
 N_ADS = 6
 TTL_S = 500
-WAIT_MS = 200  # for redis: generous, since the tests share their cores; a tenth of 10 s is more
+WAIT_MS = 200  # for redis: generous, since the tests share their cores
+SHARE_OF_TIMEOUT_MS = 1000  # a tenth of the 10 s that these auctions have: never waited longer
 CALLS = itertools.count()
 
 
@@ -183,10 +185,7 @@ def auctions(service: RunningService) -> Iterator[list[tuple[int, set[str]]]]:
 
 def wait_for_more(seen: list[Any], number: int) -> None:
     enough = len(seen) + number
-    stop_s = time.monotonic() + DEADLINE_S
-    while len(seen) < enough:
-        assert time.monotonic() < stop_s, "no auctions end"
-        time.sleep(0.01)  # leaves the core to them
+    until(lambda: len(seen) >= enough, "no auctions end")
 
 
 def test_a_redis_that_is_killed_under_load_costs_no_auction_and_is_found_again(
@@ -219,9 +218,8 @@ def test_a_redis_that_hangs_costs_a_few_auctions_a_moment_and_then_nothing(
     assert steady.metric('adrel_shared_cache_breaker{state="closed"}') == 0
     n_waits = (looked_up(steady, "timeout") - timeouts) / N_ADS
     assert n_waits <= MAX_FAILED
-    waits = [one for one in waited_ms if one > WAIT_MS / 2]
-    assert len(waits) <= MAX_FAILED
-    assert max(waited_ms) < WAIT_MS + 300, "the wait, and what a busy machine adds"
+    assert statistics.median(waited_ms) < WAIT_MS / 2, "most did not wait at all"
+    assert max(waited_ms) < SHARE_OF_TIMEOUT_MS, "the wait, and what a busy machine adds"
     redis.send(signal.SIGCONT)
     in_use(steady)
 

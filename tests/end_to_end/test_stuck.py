@@ -4,76 +4,30 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
 import pytest
 
 from deploy.faults.faulty_service import LOOP_HANG_S
-from tests.end_to_end.running_service import RunningService, running
+from tests.end_to_end.faulty_service import Faulty, faulty
 from tests.end_to_end.test_serving import ads
+from tests.waiting import until
 
 DEADLINE_S = 30
-QUICK = ("--watchdog-s", "0.5", "--cache-bytes", "0")
 
 
-@dataclass
-class Faulty:
-    """A service that can be broken from here."""
-
-    service: RunningService
-    file: Path
-
-    def break_it(self, fault: str) -> None:
-        made = self.file.with_suffix(".new")
-        made.write_text(fault)
-        made.rename(self.file)  # in one step: a run may look at any time
-
-    def mend(self) -> None:
-        self.file.unlink(missing_ok=True)
-
-    def ask(self, text: str = "shoe", **fields: float | str) -> httpx.Response:
-        return self.service.score({"query": "red", "ads": ads(text), **fields})
-
-    def code(self, text: str = "shoe", **fields: float | str) -> str:
-        """The status of the answer, or the code of its error."""
-        answer = self.ask(text, **fields).json()
-        return str(answer["error"]["code"] if "error" in answer else answer["scores"][0]["status"])
-
-    def status(self, path: str) -> int:
-        return self.service.client.get(path).status_code
-
-    def messages(self) -> list[str]:
-        return [entry["message"] for entry in self.service.log]
-
-
-@contextmanager
-def faulty(bundle: Path, folder: Path, *arguments: str) -> Iterator[Faulty]:
-    file = folder / "fault"
-    program = ("deploy.faults.faulty_service", "--fault-file", str(file))
-    with running(bundle, *QUICK, *arguments, program=program) as service:
-        broken = Faulty(service, file)
-        try:
-            yield broken
-        finally:
-            broken.mend()
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    stop_s = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < stop_s
-        time.sleep(0.02)
+def quick(bundle: Path, folder: Path, *arguments: str) -> AbstractContextManager[Faulty]:
+    """A service that soon takes a run for stuck."""
+    return faulty(bundle, folder, "--watchdog-s", "0.5", *arguments)
 
 
 def test_a_run_that_raises_fails_its_own_batch_and_the_next_one_is_scored(
     tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
-    with faulty(tiny_bundle_int8, tmp_path) as broken:
+    with quick(tiny_bundle_int8, tmp_path) as broken:
         broken.break_it("fail")
         assert broken.code() == "inference_failed"
         assert broken.status("/livez") == broken.status("/readyz") == 200
@@ -86,7 +40,7 @@ def test_batches_that_memory_does_not_suffice_for_are_run_in_smaller_parts(
     tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
     body = {"query": "red", "ads": ads(*[f"{word} shoe" for word in "abcdefgh"])}
-    with faulty(tiny_bundle_int8, tmp_path, "--inference-threads", "1") as broken:
+    with quick(tiny_bundle_int8, tmp_path, "--inference-threads", "1") as broken:
         sound = broken.service.score(body).json()["scores"]
         full_tokens = broken.service.metric("adrel_batch_token_budget")
         broken.break_it("memory 12")
@@ -102,7 +56,7 @@ def test_one_thread_that_hangs_fails_its_callers_and_the_other_one_goes_on(
     tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
     with (
-        faulty(tiny_bundle_int8, tmp_path, "--inference-threads", "2") as broken,
+        quick(tiny_bundle_int8, tmp_path, "--inference-threads", "2") as broken,
         ThreadPoolExecutor(2) as executor,
     ):
         broken.break_it("hang-first")
@@ -117,7 +71,7 @@ def test_one_thread_that_hangs_fails_its_callers_and_the_other_one_goes_on(
         assert broken.service.metric("adrel_stuck_workers") == 1
         assert any("batch of 1 pairs failed" in message for message in broken.messages())
         broken.mend()
-        eventually(lambda: broken.status("/livez") == 200)
+        until(lambda: broken.status("/livez") == 200)
         assert broken.service.metric("adrel_stuck_workers") == 0
         assert broken.code("blue") == "ok"
         broken.service.process.send_signal(signal.SIGTERM)
@@ -128,7 +82,7 @@ def test_one_thread_that_hangs_fails_its_callers_and_the_other_one_goes_on(
 def test_with_no_thread_left_callers_are_sent_away_and_a_stop_is_not_held_up(
     fault: str, tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
-    with faulty(tiny_bundle_int8, tmp_path, "--inference-threads", "1") as broken:
+    with quick(tiny_bundle_int8, tmp_path, "--inference-threads", "1") as broken:
         broken.break_it(fault)
         with ThreadPoolExecutor(2) as executor:
             stuck = executor.submit(broken.code, "blue", timeout_ms=60_000)
@@ -142,14 +96,14 @@ def test_with_no_thread_left_callers_are_sent_away_and_a_stop_is_not_held_up(
         broken.service.process.send_signal(signal.SIGTERM)
         assert broken.service.process.wait(DEADLINE_S) == 0
         assert time.monotonic() - asked_s < 5
-        eventually(lambda: "a batch never ended; leaving without it" in broken.messages())
+        until(lambda: "a batch never ended; leaving without it" in broken.messages())
 
 
 def test_a_process_that_stood_still_is_not_taken_for_a_stuck_one(
     tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
     with (
-        faulty(tiny_bundle_int8, tmp_path, "--watchdog-s", "1.5") as broken,
+        quick(tiny_bundle_int8, tmp_path, "--watchdog-s", "1.5") as broken,
         ThreadPoolExecutor(1) as executor,
     ):
         broken.break_it("hang")
@@ -167,12 +121,12 @@ def test_a_process_that_stood_still_is_not_taken_for_a_stuck_one(
 def test_an_event_loop_that_stands_still_leaves_the_stacks_of_all_threads_in_the_log(
     tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
-    with faulty(tiny_bundle_int8, tmp_path) as broken:
+    with quick(tiny_bundle_int8, tmp_path) as broken:
         assert broken.code() == "ok"
         broken.service.process.send_signal(signal.SIGUSR1)
         with pytest.raises(httpx.TimeoutException):
             broken.service.client.get("/livez", timeout=LOOP_HANG_S / 3)
-        eventually(lambda: "the event loop turns again" in broken.messages())
+        until(lambda: "the event loop turns again" in broken.messages())
         (entry,) = [one for one in broken.service.log if "stands still" in one["message"]]
         threads = {name.partition(" ")[0]: frames for name, frames in entry["stacks"].items()}
         assert any("faulty_service.py" in frame for frame in threads["MainThread"])
@@ -183,11 +137,9 @@ def test_an_event_loop_that_stands_still_leaves_the_stacks_of_all_threads_in_the
 def test_native_code_that_keeps_the_interpreters_lock_is_caught_without_it(
     tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:
-    with faulty(tiny_bundle_int8, tmp_path) as broken:
+    with quick(tiny_bundle_int8, tmp_path) as broken:
         broken.service.process.send_signal(signal.SIGUSR2)
-        eventually(
-            lambda: any("most recent call first" in one for one in broken.service.plain_lines)
-        )
+        until(lambda: any("most recent call first" in one for one in broken.service.plain_lines))
         assert broken.status("/livez") == 200
         broken.service.process.send_signal(signal.SIGTERM)
         assert broken.service.process.wait(DEADLINE_S) == 0

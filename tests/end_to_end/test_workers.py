@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,13 +16,13 @@ import pytest
 
 from service.cpu import usable_cores
 from tests.bundle_variants import damage, link, of_another_version
-from tests.end_to_end.running_service import RunningService, running
+from tests.end_to_end.running_service import EACH_ITS_OWN, RunningService, running
 from tests.end_to_end.test_reload import Load
 from tests.end_to_end.test_serving import long_ads, start_fails
+from tests.waiting import DEADLINE_S, until
 
 pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="two workers need two cores")
 
-DEADLINE_S = 60
 OK = 'adrel_requests_total{outcome="ok",route="/v1/score"}'
 WORKERS = "adrel_worker_processes"
 
@@ -36,13 +35,6 @@ def pid_of(service: RunningService, worker: int) -> int:
     """Of the process that has the number now."""
     starts = [entry for entry in service.log if entry["message"] == "a worker serves"]
     return int([entry["pid"] for entry in starts if entry["worker"] == worker][-1])
-
-
-def until(holds: Callable[[], bool]) -> None:
-    stop_s = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < stop_s
-        threading.Event().wait(0.01)
 
 
 def gone(pid: int) -> bool:
@@ -72,9 +64,10 @@ class HealthChecks:
     between: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> None:
-        while not self.stopped.wait(0.01):
-            with self.between:
-                self.statuses.append(httpx.get(f"{self.url}/readyz", timeout=5).status_code)
+        with httpx.Client(base_url=self.url, timeout=5, limits=EACH_ITS_OWN) as client:
+            while not self.stopped.wait(0.01):
+                with self.between:
+                    self.statuses.append(client.get("/readyz").status_code)
 
 
 @contextmanager
@@ -105,8 +98,7 @@ def service(live: Path) -> Iterator[RunningService]:
     with running(live, *arguments) as started:
         url = admin_urls(started)
         # A connection that is kept belongs to one worker, and dies with it.
-        each_its_own = httpx.Limits(max_keepalive_connections=0)
-        with httpx.Client(base_url=url, timeout=60, limits=each_its_own) as admin:
+        with httpx.Client(base_url=url, timeout=60, limits=EACH_ITS_OWN) as admin:
             started.client.close()
             both = RunningService(started.process, started.url, admin, started.log)
             both.reaches(WORKERS, lambda n_workers: n_workers == 2)
@@ -233,9 +225,12 @@ def answers_under_way(started: RunningService) -> Iterator[None]:
 
     def ask(number: int) -> int:
         body = {"query": f"red {number}", "ads": long_ads(N_ADS)}
-        return httpx.post(f"{started.url}/v1/score", json=body, timeout=120).status_code
+        return client.post("/v1/score", json=body).status_code
 
-    with ThreadPoolExecutor(N_CALLERS) as executor:
+    with (
+        httpx.Client(base_url=started.url, timeout=120, limits=EACH_ITS_OWN) as client,
+        ThreadPoolExecutor(N_CALLERS) as executor,
+    ):
         asked = [executor.submit(ask, number) for number in range(N_CALLERS)]
         # So many only when all of them are accepted.
         started.reaches("adrel_queue_pairs", lambda n_pairs: n_pairs > (N_CALLERS - 1) * N_ADS)

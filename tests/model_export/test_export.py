@@ -333,6 +333,7 @@ def test_notes_of_the_checkpoint_are_told(checkpoint: Checkpoint, tmp_path: Path
     assert lines[0] == "note: its config names an activation"
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_report_shows_the_labelled_pairs_and_every_stage(
     checkpoint: Checkpoint, tiny_bundle_int8: Path, tmp_path: Path
 ) -> None:

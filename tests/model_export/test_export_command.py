@@ -64,6 +64,7 @@ def test_options_reach_the_export(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert read_manifest(out).precision.weights == "fp32"
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_report_of_a_bundle_is_drawn_again(
     tiny_bundle_int8: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,7 +20,7 @@ from service.scoring.bundle import Bundle, open_bundle, self_test
 from service.scoring.calibration import Identity, to_scores
 from service.scoring.encoding import EncodedPair, PairEncoder
 from service.scoring.onnx_model import OnnxModel
-from tests.export_options import quick
+from tests.export_options import quick, without_figures
 from tests.tiny_models import FAMILIES, MAX_POSITIONS, write_model
 
 # Each family as it is published, and what single checkpoints of a family have otherwise.
@@ -57,7 +57,8 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     family, config = VARIANTS[request.param]
     folder = tmp_path_factory.mktemp("family")
     checkpoint = load_checkpoint(str(write_model(folder / family, family, **config)), None, None)
-    export_bundle(checkpoint, quick("int8"), folder / "bundle", report=lambda _: None)
+    with without_figures():
+        export_bundle(checkpoint, quick("int8"), folder / "bundle", report=lambda _: None)
     return Exported(request.param, checkpoint, open_bundle(folder / "bundle"))
 
 

@@ -20,7 +20,7 @@ from model_export.reference_pairs import reference_pairs
 from service.scoring.bulk import bulk_logits
 from service.scoring.bundle import Bundle, open_bundle
 from service.scoring.encoding import EncodedPair
-from tests.export_options import quick
+from tests.export_options import quick, without_figures
 from tests.model_export import numpy_encoder
 from tests.model_export.numpy_encoder import Array, Integers, NumpyEncoder, gelu, tanh_gelu
 from tests.tiny_models import write_bert
@@ -95,7 +95,8 @@ def make(
     checkpoint = write_bert(folder / "checkpoint", n_labels, seed, **config)
     disturb(checkpoint)
     loaded = load_checkpoint(str(checkpoint), "1" if n_labels > 1 else None, None)
-    export_bundle(loaded, quick(precision), folder / "bundle", report=lambda _: None)
+    with without_figures():
+        export_bundle(loaded, quick(precision), folder / "bundle", report=lambda _: None)
     return exported(checkpoint, folder / "bundle")
 
 

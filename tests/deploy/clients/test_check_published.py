@@ -7,7 +7,7 @@ import pytest
 
 from deploy.clients.published import ask as asked
 from deploy.clients.published.check_published import CLIENTS, ask, difference, our_ranking
-from tests.end_to_end.running_service import running
+from tests.end_to_end.running_service import RunningService
 
 OURS = [(1, 0.9), (0, 0.5), (2, 0.1)]
 
@@ -25,8 +25,7 @@ def test_another_order_and_another_score_are_differences_and_32_bits_are_none() 
 
 @pytest.mark.parametrize("name", ["cohere_v1", "cohere_v2", "infinity_client", "tritonclient"])
 def test_the_clients_that_are_installed_here_rank_as_we_do(
-    name: str, tiny_bundle_int8: Path
+    name: str, service: RunningService
 ) -> None:
-    with running(tiny_bundle_int8) as service:
-        ranking = ask(Path(sys.prefix), name, service.url)
-        assert difference(our_ranking(service.url), ranking) == "same"
+    ranking = ask(Path(sys.prefix), name, service.url)
+    assert difference(our_ranking(service.url), ranking) == "same"

@@ -75,7 +75,7 @@ def without_times(response: httpx.Response) -> Any:  # noqa: ANN401  # any JSON
 
 
 def test_a_replica_computes_on_the_cores_that_it_was_given(served: httpx.Client) -> None:
-    assert served.get("/v1/model").json()["workers"] == 2
+    assert served.get("/v1/model").json()["inference_threads"] == 2
 
 
 def test_a_replica_that_serves_is_healthy(served: httpx.Client) -> None:
