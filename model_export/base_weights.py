@@ -10,7 +10,7 @@ import importlib.util
 from pathlib import Path
 
 from model_export.errors import AdapterMismatch, BaseWeightsMissing
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 
 WEIGHTS_FILE = "model.safetensors"
 

@@ -25,7 +25,7 @@ from model_export.library_calls import quiet_transformers
 from model_export.load_classifier import load_model, load_tokenizer
 from model_export.read_head import read_head
 from service.scoring.ad_template import AdTemplate
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 from service.scoring.calibration import ScoreCalibration, parse_score_calibration
 from service.scoring.head import Head
 

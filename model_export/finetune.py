@@ -31,7 +31,7 @@ from model_export.pairs import LabelledPair, read_pairs
 from model_export.recipe import FinetuneRecipe
 from model_export.training import FIGURE
 from model_export.write_checkpoint import save_checkpoint
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 from service.scoring.calibration import sigmoid
 
 REPORT_FILE = "training_report.json"

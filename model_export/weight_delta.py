@@ -29,7 +29,7 @@ from model_export.base_weights import resolve_base, weights_sha256
 from model_export.distillation.student import make_student
 from model_export.errors import AdapterMismatch, DamagedDelta, ExportError
 from model_export.library_calls import quiet_transformers
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 
 FACTS_FILE = "adrel.json"
 WEIGHTS_FILE = "weight_delta.safetensors"

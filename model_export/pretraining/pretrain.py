@@ -32,7 +32,7 @@ from model_export.pretraining.recipe import REPORT_FILE, PretrainRecipe
 from model_export.training import FIGURE, Judge, StageSettings, train_stage
 from model_export.training_rows import Row
 from model_export.write_checkpoint import save_checkpoint
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 
 STAGE = "pretraining"
 JUDGED_BATCH_TEXTS = 64

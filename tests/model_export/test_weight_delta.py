@@ -20,7 +20,7 @@ from model_export.weight_delta import (
     read_facts,
     save_delta,
 )
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 from tests.model_export.tiny_bert import write_tiny_base
 
 ROOMY = 100_000  # bytes; the tiny student's delta takes a tenth of it at its finest
