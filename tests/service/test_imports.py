@@ -125,7 +125,12 @@ MAY_IMPORT = {
         "service.scoring",
         "service.bulk",
     },
-    "service/settings.py": {"service.shared_cache.address", "service.startup_errors"},
+    "service/settings.py": {
+        "service.settings_given",
+        "service.shared_cache.address",
+        "service.startup_errors",
+    },
+    "service/settings_given.py": {"service.startup_errors"},
     "service/listening.py": {"service.startup_errors"},
     "service/workers/core_sets.py": {"service.cpu", "service.startup_errors"},
     "service/workers/link.py": set(),
