@@ -44,6 +44,11 @@ def resolve_base(reference: str, expected_sha256: str | None = None) -> Path:
     return folder
 
 
+def shown_base(reference: str) -> str:
+    """The base weights' name for people; of a folder its own, never its path on this machine."""
+    return Path(reference).name if Path(reference).is_dir() else reference
+
+
 def weights_sha256(folder: Path) -> str:
     """Hash of the folder's `model.safetensors`, in hex."""
     return sha256_of(folder / WEIGHTS_FILE)

@@ -18,8 +18,9 @@ from typing import Any
 from transformers import AutoTokenizer, set_seed
 
 from model_export.adapter import AdapterFacts, save_adapter
+from model_export.adapter_checkpoint import load_adapted
 from model_export.base_weights import resolve_base, weights_sha256
-from model_export.checkpoint import CALIBRATION_FILE, load_adapted, load_checkpoint
+from model_export.checkpoint import CALIBRATION_FILE, load_checkpoint
 from model_export.evaluate import Quality, judge
 from model_export.finetuning.checks import refuse_unusable
 from model_export.finetuning.hard_negatives import mine_hard_negatives

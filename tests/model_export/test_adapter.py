@@ -12,7 +12,6 @@ from transformers import BertForSequenceClassification
 
 from model_export.adapter import (
     CONFIG_FILE,
-    FACTS_FILE,
     WEIGHTS_FILE,
     AdapterFacts,
     is_adapter,
@@ -22,6 +21,7 @@ from model_export.adapter import (
 )
 from model_export.base_weights import weights_sha256
 from model_export.errors import AdapterMismatch, BaseWeightsMissing
+from model_export.facts_file import FACTS_FILE
 from service.scoring.ad_template import AdTemplate
 from tests.model_export.tiny_bert import write_tiny_base
 

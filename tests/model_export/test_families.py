@@ -12,8 +12,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from model_export.checkpoint import Checkpoint, load_checkpoint, longest_pair
+from model_export.checkpoint import Checkpoint, load_checkpoint
 from model_export.export import export_bundle
+from model_export.pair_length import longest_pair
 from model_export.to_onnx import convert
 from service.domain import Ad
 from service.scoring.bundle import Bundle, open_bundle

@@ -11,8 +11,8 @@ from transformers import BertForSequenceClassification
 from model_export.base_weights import weights_sha256
 from model_export.distillation.student import make_student
 from model_export.errors import AdapterMismatch, BaseWeightsMissing, DamagedDelta, ExportError
+from model_export.facts_file import FACTS_FILE
 from model_export.weight_delta import (
-    FACTS_FILE,
     WEIGHTS_FILE,
     DeltaFacts,
     is_delta,
