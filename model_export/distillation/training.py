@@ -95,12 +95,12 @@ def train_student(
         return {}
 
     settings = StageSettings(
-        recipe.epochs,
-        recipe.learning_rate,
-        recipe.batch_pairs,
-        recipe.warmup_share,
-        recipe.weight_decay,
-        recipe.seed,
+        epochs=recipe.epochs,
+        learning_rate=recipe.learning_rate,
+        batch_items=recipe.batch_pairs,
+        warmup_share=recipe.warmup_share,
+        weight_decay=recipe.weight_decay,
+        seed=recipe.seed,
         show_progress=show_progress,
     )
     with tempfile.TemporaryDirectory() as scratch:  # the Trainer insists on a folder
