@@ -22,16 +22,18 @@ def asking(*texts: str) -> Prepared:
     return Prepared(query(*texts), list(texts), keys, pending, [False] * n, list(range(n)), 0.0)
 
 
+def job(flight: PairsInFlight[FakePair], bench: Bench, key: bytes) -> PairJob[FakePair]:
+    def landed(_: Logits | None) -> None:
+        flight.landed(key)
+
+    return PairJob(FakePair(10, float(key), truncated=True), bench.scorer._generation, landed)
+
+
 def submit(flight: PairsInFlight[FakePair], bench: Bench, prepared: Prepared) -> None:
     """What a scorer does with the pairs that are new."""
-    jobs = {}
-    for key, indices in flight.share(prepared).items():
-
-        def landed(_: Logits | None, key: bytes = key) -> None:
-            flight.landed(key)
-
-        pair = FakePair(10, float(key), truncated=True)
-        jobs[key] = PairJob(pair, bench.scorer._generation, landed)
+    new = flight.share(prepared)
+    jobs = {key: job(flight, bench, key) for key in new}
+    for key, indices in new.items():
         subscribe(prepared, indices, jobs[key])
     flight.submit(prepared.pending, jobs)
 
@@ -76,3 +78,22 @@ async def test_of_a_request_that_is_refused_nothing_stays_in_flight(bench: Bench
     assert refused.pending.closed
     assert len(flight) == 1
     assert flight.job(b"1") is not None
+
+
+async def test_a_pair_that_came_into_flight_meanwhile_stays_there_when_a_request_is_refused(
+    bench: Bench,
+) -> None:
+    flight = PairsInFlight(bench.batcher, CacheCounts())
+    bench.model.hold()
+    refused = asking(*map(str, range(1, 500)))
+    jobs = {key: job(flight, bench, key) for key in flight.share(refused)}
+    submit(flight, bench, asking("1"))
+    common = flight.job(b"1")
+    assert common is not None
+    jobs[b"1"] = common
+    for index, key in enumerate(refused.keys):
+        subscribe(refused, [index], jobs[key])
+    with pytest.raises(QueueFull):
+        flight.submit(refused.pending, jobs)
+    assert len(flight) == 1
+    assert flight.job(b"1") is common
