@@ -10,9 +10,8 @@ because PEFT warns of keys that it does not know.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model_state_dict
@@ -22,14 +21,15 @@ from transformers import BertForSequenceClassification
 
 from model_export.base_weights import resolve_base
 from model_export.errors import AdapterMismatch
+from model_export.facts_file import read_facts_file, write_facts
 from service.scoring.ad_template import AdTemplate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
-FACTS_FILE = "adrel.json"
 
 ADAPTER_NAME = "default"
 """PEFT's name for the only adapter of a model."""
@@ -65,22 +65,25 @@ def read_facts(folder: Path) -> AdapterFacts:
     Raises:
         AdapterMismatch: The file is missing or incomplete.
     """
-    path = folder / FACTS_FILE
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        template = raw["ad_template"]
-        return AdapterFacts(
-            base=str(raw["base"]),
-            base_sha256=str(raw["base_sha256"]),
-            ad_template=AdTemplate(tuple(template["fields"]), str(template["separator"])),
-            max_pair_tokens=int(raw["max_pair_tokens"]),
-            labels=tuple(str(label) for label in raw.get("labels", ())),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise AdapterMismatch(
-            f"{path} does not say which base weights the adapter needs: {error!r}; "
-            "train it with 'python -m model_export finetune', which writes the file"
-        ) from error
+    return read_facts_file(folder, _parsed, _facts_missing)
+
+
+def _parsed(fields: Mapping[str, Any]) -> AdapterFacts:
+    template = fields["ad_template"]
+    return AdapterFacts(
+        base=str(fields["base"]),
+        base_sha256=str(fields["base_sha256"]),
+        ad_template=AdTemplate(tuple(template["fields"]), str(template["separator"])),
+        max_pair_tokens=int(fields["max_pair_tokens"]),
+        labels=tuple(str(label) for label in fields.get("labels", ())),
+    )
+
+
+def _facts_missing(path: Path, why: Exception) -> AdapterMismatch:
+    return AdapterMismatch(
+        f"{path} does not say which base weights the adapter needs: {why!r}; "
+        "train it with 'python -m model_export finetune', which writes the file"
+    )
 
 
 def save_adapter(model: PeftModel, folder: Path, facts: AdapterFacts) -> None:
@@ -105,9 +108,7 @@ def save_adapter(model: PeftModel, folder: Path, facts: AdapterFacts) -> None:
     config.target_modules = sorted(set(config.target_modules or ()))
     config.modules_to_save = sorted(set(config.modules_to_save or ()))
     config.save_pretrained(str(folder))
-    (folder / FACTS_FILE).write_text(
-        json.dumps(asdict(facts), indent=2, sort_keys=True) + "\n", encoding="utf-8"
-    )
+    write_facts(folder, facts)
 
 
 def load_merged(folder: Path, base: str | None = None) -> BertForSequenceClassification:

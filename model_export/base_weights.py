@@ -10,7 +10,7 @@ import importlib.util
 from pathlib import Path
 
 from model_export.errors import AdapterMismatch, BaseWeightsMissing
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 
 WEIGHTS_FILE = "model.safetensors"
 
@@ -42,6 +42,11 @@ def resolve_base(reference: str, expected_sha256: str | None = None) -> Path:
                 f"made from {expected_sha256}; give the folder of the right base weights"
             )
     return folder
+
+
+def shown_base(reference: str) -> str:
+    """The base weights' name for people; of a folder its own, never its path on this machine."""
+    return Path(reference).name if Path(reference).is_dir() else reference
 
 
 def weights_sha256(folder: Path) -> str:

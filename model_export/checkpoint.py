@@ -21,18 +21,12 @@ from model_export.checkpoint_config import (
 )
 from model_export.cross_encoder import read_cross_encoder
 from model_export.errors import UnsupportedCheckpoint
-from model_export.library_calls import quiet_transformers
 from model_export.load_classifier import load_model, load_tokenizer
+from model_export.pair_length import SHORTEST_LIMIT_TOKENS, longest_pair, usual_length
 from model_export.read_head import read_head
 from service.scoring.ad_template import AdTemplate
-from service.scoring.bundle import sha256_of
 from service.scoring.calibration import ScoreCalibration, parse_score_calibration
 from service.scoring.head import Head
-
-# Longest pair when neither the checkpoint nor the user says: ads are short, and every token costs.
-DEFAULT_MAX_LENGTH_TOKENS = 128
-
-SHORTEST_LIMIT_TOKENS = 8  # of the manifest: room for the special tokens and a word on each side
 
 CALIBRATION_FILE = "score_calibration.json"
 
@@ -76,47 +70,6 @@ class Checkpoint:
         return int(self.tokenizer.pad_token_id)
 
 
-def load_adapted(adapter: Path, base: str | None, name: str | None) -> Checkpoint:
-    """A base model with an adapter of `finetune` merged in.
-
-    Args:
-        adapter: Folder of the adapter.
-        base: Folder or hub id of the base weights; None looks where the adapter says. Their hash
-            must be the recorded one either way.
-        name: Name of the model; None takes the folder's.
-
-    Raises:
-        BaseWeightsMissing: They were found nowhere.
-        AdapterMismatch: The adapter was made for other weights.
-        UnsupportedCheckpoint: The meaning of its head is unclear, or its calibration is none.
-    """
-    from transformers import AutoTokenizer
-
-    from model_export import adapter as adapters
-    from model_export.base_weights import resolve_base
-
-    facts = adapters.read_facts(adapter)
-    base_name = Path(facts.base).name if Path(facts.base).is_dir() else facts.base
-    with quiet_transformers():  # it warns of a new head, which the adapter then fills
-        model = adapters.load_merged(adapter, base)
-    tokenizer = AutoTokenizer.from_pretrained(resolve_base(base or facts.base, facts.base_sha256))
-    with _named(str(adapter)):
-        head = read_head(model.config, None)
-        calibration = read_calibration(adapter)
-    weights_sha256 = sha256_of(adapter / adapters.WEIGHTS_FILE)
-    return Checkpoint(
-        model=model,
-        tokenizer=tokenizer,
-        name=name or adapter.resolve().name,
-        source=f"{base_name} with adapter {adapter.resolve().name}",
-        source_sha256=hashlib.sha256((facts.base_sha256 + weights_sha256).encode()).hexdigest(),
-        head=head,
-        template=facts.ad_template,
-        max_length_tokens=facts.max_pair_tokens,
-        calibration=calibration,
-    )
-
-
 def load_checkpoint(
     reference: str,
     relevant_label: str | None,
@@ -140,7 +93,7 @@ def load_checkpoint(
         UnsupportedCheckpoint: It cannot be served; one line, "checkpoint NAME" and the reason.
     """
     folder = Path(reference)
-    with _named(reference):
+    with named(reference):
         fields = read_config(reference)
         is_pooled = has_pooled_head(reference)
         (require_known_family if is_pooled else require_classifier)(fields)
@@ -154,7 +107,7 @@ def load_checkpoint(
         else:
             model = load_model(reference, config, allow_pickle=allow_pickle)
         tokenizer = load_tokenizer(reference, model)
-        limit = _usual_length(longest_pair(model, tokenizer), facts.max_length_tokens)
+        limit = usual_length(longest_pair(model, tokenizer), facts.max_length_tokens)
         calibration = read_calibration(folder)
     return Checkpoint(
         model=model,
@@ -185,37 +138,17 @@ def with_max_length(checkpoint: Checkpoint, max_length_tokens: int) -> Checkpoin
     return replace(checkpoint, max_length_tokens=max_length_tokens)
 
 
-def longest_pair(model: Any, tokenizer: Any) -> int:  # noqa: ANN401  # untyped libraries
-    """Most tokens of a pair that the model has positions for and its tokenizer was made for.
-
-    RoBERTa and its kin count positions from behind the padding token's id, so the first rows of
-    their table are never used; their table names that id, whatever the family is called. Models
-    with relative or rotary positions have no table, and read as far as they were trained to.
-    """
-    n_positions = int(getattr(model.config, "max_position_embeddings", 512))
-    for name, module in model.named_modules():
-        if name.endswith(".position_embeddings") and hasattr(module, "num_embeddings"):
-            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
-            n_positions = module.num_embeddings - reserved
-    return min(n_positions, int(tokenizer.model_max_length))  # a huge number when nobody said
-
-
 @contextlib.contextmanager
-def _named(reference: str) -> Iterator[None]:
-    """What is wrong with a checkpoint, with its name before it."""
+def named(reference: str) -> Iterator[None]:
+    """Put a checkpoint's name before what is wrong with it.
+
+    Raises:
+        UnsupportedCheckpoint: The block has raised it.
+    """
     try:
         yield
     except UnsupportedCheckpoint as error:
         raise UnsupportedCheckpoint(f"checkpoint {reference} {error}") from error
-
-
-def _usual_length(longest_tokens: int, stated_tokens: int | None) -> int:
-    limit = min(DEFAULT_MAX_LENGTH_TOKENS, longest_tokens, stated_tokens or longest_tokens)
-    if limit < SHORTEST_LIMIT_TOKENS:
-        raise UnsupportedCheckpoint(
-            f"reads at most {limit} tokens, and a pair needs {SHORTEST_LIMIT_TOKENS}"
-        )
-    return limit
 
 
 def _regression_notes(config: Any) -> tuple[str, ...]:  # noqa: ANN401  # untyped library

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from model_export.base_weights import resolve_base
+from model_export.base_weights import resolve_base, shown_base
 from model_export.checkpoint import Checkpoint, read_calibration
 from model_export.weight_delta import load_delta, read_facts
 from service.scoring.ad_template import AdTemplate
@@ -32,14 +32,13 @@ def load_delta_checkpoint(folder: Path, base: str | None, name: str | None) -> C
     facts = read_facts(folder)
     model = load_delta(folder, base)
     base_folder = resolve_base(base or facts.base, facts.base_sha256)
-    base_name = Path(facts.base).name if Path(facts.base).is_dir() else facts.base
     layers = ", ".join(str(number) for number in facts.layers)
     hashes = facts.base_sha256 + facts.delta_sha256 + layers
     return Checkpoint(
         model=model,
         tokenizer=AutoTokenizer.from_pretrained(base_folder),
         name=name or folder.resolve().name,
-        source=f"layers {layers} of {base_name} with delta {folder.resolve().name}",
+        source=f"layers {layers} of {shown_base(facts.base)} with delta {folder.resolve().name}",
         source_sha256=hashlib.sha256(hashes.encode()).hexdigest(),
         head=Head(kind="binary", n_logits=1),
         template=AdTemplate(),

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 from model_export.distillation.recipe import LAYER_RULES, REPORT_FILE, DistilRecipe
 from model_export.errors import ExportError
-from model_export.recipe_options import add_numbers, given, require_usable
+from model_export.recipe_options import (
+    BATCH_PAIRS,
+    LEARNING_RATE,
+    SEED,
+    add_numbers,
+    given,
+    require_usable,
+)
 from model_export.shipped_models import DEFAULT_MODEL, SHIPPED_MODELS
 
 if TYPE_CHECKING:  # slow to import
@@ -85,9 +92,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("varied_pairs", int, "variations to make of the given pairs"),
         ("hidden_weight", float, "of the teacher's hidden states; 0 asks it only once a pair"),
         ("epochs", int, "passes over the pairs"),
-        ("learning_rate", float, "its peak"),
-        ("batch_pairs", int, "pairs per step"),
-        ("seed", int, "of everything random"),
+        LEARNING_RATE,
+        BATCH_PAIRS,
+        SEED,
     )
     add_numbers(recipe, numbers, lambda name: f"{getattr(usual, name):g}")
     parser.set_defaults(run=run)

@@ -142,7 +142,8 @@ def _tolerances(arguments: argparse.Namespace) -> dict[str, float]:
 
 
 def _load(arguments: argparse.Namespace) -> Checkpoint:
-    from model_export import checkpoint as checkpoints
+    from model_export.adapter_checkpoint import load_adapted
+    from model_export.checkpoint import load_checkpoint, with_max_length
     from model_export.delta_checkpoint import load_delta_checkpoint
     from model_export.weight_delta import is_delta
 
@@ -158,7 +159,7 @@ def _load(arguments: argparse.Namespace) -> Checkpoint:
     if own and is_delta(Path(arguments.checkpoint)):
         checkpoint = load_delta_checkpoint(Path(arguments.checkpoint), None, arguments.name)
     elif own:
-        checkpoint = checkpoints.load_checkpoint(
+        checkpoint = load_checkpoint(
             arguments.checkpoint,
             arguments.relevant_label,
             arguments.name,
@@ -166,11 +167,9 @@ def _load(arguments: argparse.Namespace) -> Checkpoint:
             allow_pickle=arguments.allow_pickle,
         )
     elif arguments.adapter is not None:
-        checkpoint = checkpoints.load_adapted(
-            arguments.adapter, arguments.checkpoint, arguments.name
-        )
+        checkpoint = load_adapted(arguments.adapter, arguments.checkpoint, arguments.name)
     else:
         checkpoint = load_shipped(arguments.model or DEFAULT_MODEL, arguments.name)
     if arguments.max_length is not None:
-        checkpoint = checkpoints.with_max_length(checkpoint, arguments.max_length)
+        checkpoint = with_max_length(checkpoint, arguments.max_length)
     return checkpoint

@@ -7,8 +7,6 @@ why. All others have the second alone.
 
 from __future__ import annotations
 
-import json
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,8 +16,9 @@ from typing import Any
 from transformers import AutoTokenizer, set_seed
 
 from model_export.adapter import AdapterFacts, save_adapter
+from model_export.adapter_checkpoint import load_adapted
 from model_export.base_weights import resolve_base, weights_sha256
-from model_export.checkpoint import CALIBRATION_FILE, load_adapted, load_checkpoint
+from model_export.checkpoint import CALIBRATION_FILE, load_checkpoint
 from model_export.evaluate import Quality, judge
 from model_export.finetuning.checks import refuse_unusable
 from model_export.finetuning.hard_negatives import mine_hard_negatives
@@ -27,11 +26,12 @@ from model_export.finetuning.objectives import label_names
 from model_export.finetuning.run_folder import close_run, open_run, run_folder
 from model_export.finetuning.stages import Task, train
 from model_export.held_out_margins import held_out_margins, write_calibration
+from model_export.out_folder import move_into, partial_folder, write_report
 from model_export.pairs import LabelledPair, read_pairs
 from model_export.recipe import FinetuneRecipe
 from model_export.training import FIGURE
 from model_export.write_checkpoint import save_checkpoint
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 from service.scoring.calibration import sigmoid
 
 REPORT_FILE = "training_report.json"
@@ -118,9 +118,7 @@ def finetune(
     task = Task(base_folder, tokenizer, labels, [*pairs, *mined], dev, recipe, show_progress, tell)
     model, epochs = train(task, run)
     training_s = time.monotonic() - started_s
-    partial = out.with_name(out.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial = partial_folder(out)
     if recipe.approach == "lora":
         facts = AdapterFacts(base, base_sha256, recipe.ad_template, recipe.max_pair_tokens, labels)
         save_adapter(model, partial, facts)
@@ -140,10 +138,9 @@ def finetune(
         training_s=round(training_s, 1),
         quality={name: judge(own, sigmoid(margins[name])) for name, own in dev.items()},
     )
-    text = json.dumps(asdict(report), indent=2, allow_nan=False)
-    (partial / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
+    write_report(partial, REPORT_FILE, report)
     write_calibration(partial, margins, dev, tell)
-    _move(partial, out)
+    move_into(partial, out, _MODEL_FILES)
     close_run(run)
     return report
 
@@ -157,17 +154,6 @@ def _hard_negatives(
         return []
     held_out = {pair.query for own in dev.values() for pair in own}
     return mine_hard_negatives(pairs, recipe.hard_negatives, held_out, recipe.ad_template)
-
-
-def _move(partial: Path, out: Path) -> None:
-    """Put what was written in place of an older model; files that are no part of one stay."""
-    out.mkdir(parents=True, exist_ok=True)
-    for pattern in _MODEL_FILES:
-        for old in out.glob(pattern):
-            old.unlink()
-    for file in partial.iterdir():
-        file.replace(out / file.name)
-    partial.rmdir()
 
 
 def _kept(epochs: Sequence[Mapping[str, Any]], recipe: FinetuneRecipe) -> float:

@@ -11,7 +11,16 @@ from pathlib import Path
 
 from model_export.errors import ExportError
 from model_export.recipe import DEFAULT_BASE, LOSSES_OF_HEAD, USUAL, FinetuneRecipe, recipe_for
-from model_export.recipe_options import add_numbers, given, require_usable
+from model_export.recipe_options import (
+    BATCH_PAIRS,
+    LEARNING_RATE,
+    SEED,
+    WARMUP_SHARE,
+    WEIGHT_DECAY,
+    add_numbers,
+    given,
+    require_usable,
+)
 
 POOLINGS = ("cls", "mean", "cat4")  # of `Pooling`, whose module imports torch
 
@@ -39,17 +48,17 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     numbers = (
         ("epochs", int, "most passes over the labelled pairs"),
         ("patience", int, "epochs without a better one that end the training; 0 never"),
-        ("learning_rate", float, "its peak"),
-        ("weight_decay", float, "AdamW's"),
-        ("warmup_share", float, "part of the steps in which the learning rate grows"),
-        ("batch_pairs", int, "pairs per step"),
+        LEARNING_RATE,
+        WEIGHT_DECAY,
+        WARMUP_SHARE,
+        BATCH_PAIRS,
         ("list_pairs", int, "most ads of a query that a ranking loss compares at once"),
         ("hard_negatives", int, "ads a query that BM25 finds near and nobody judged, as label 0"),
         ("max_pair_tokens", int, "pairs are cut to so many tokens"),
         ("lora_rank", int, "of the updates"),
         ("imitation_pairs", int, "pairs of the first stage; 0 leaves it out"),
         ("teacher_share", float, "weight of sentence similarity in the labels"),
-        ("seed", int, "of everything random"),
+        SEED,
     )
     add_numbers(recipe, numbers, _usual)
     parser.set_defaults(run=run)

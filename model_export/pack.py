@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from model_export.distillation.distil import read_report
 from model_export.distillation.recipe import REPORT_FILE
 from model_export.evaluate import Quality, judge
 from model_export.held_out_margins import held_out_margins, write_calibration
+from model_export.out_folder import move_into, partial_folder, write_report
 from model_export.pairs import LabelledPair
 from model_export.weight_delta import WEIGHTS_FILE, save_delta
 from service.scoring.calibration import sigmoid
@@ -67,8 +67,7 @@ def pack(
     layers = tuple(read_report(student)["layers"])
     whole = load_checkpoint(str(student), None, None)
     before = {name: held_out_margins(whole, pairs) for name, pairs in dev.items()}
-    partial = out.with_name(out.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = partial_folder(out)
     save_delta(
         whole.model,
         base,
@@ -88,10 +87,6 @@ def pack(
     )
     write_calibration(partial, after, dev, tell)
     shutil.copyfile(student / REPORT_FILE, partial / REPORT_FILE)
-    text = json.dumps(asdict(report), indent=2, allow_nan=False)
-    (partial / PACK_REPORT_FILE).write_text(text + "\n", encoding="utf-8")
-    out.mkdir(parents=True, exist_ok=True)
-    for file in partial.iterdir():
-        file.replace(out / file.name)
-    partial.rmdir()
+    write_report(partial, PACK_REPORT_FILE, report)
+    move_into(partial, out)
     return report

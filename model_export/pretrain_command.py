@@ -11,7 +11,15 @@ from pathlib import Path
 
 from model_export.pretraining.recipe import REPORT_FILE, PretrainRecipe
 from model_export.recipe import DEFAULT_BASE
-from model_export.recipe_options import add_numbers, given, require_usable
+from model_export.recipe_options import (
+    LEARNING_RATE,
+    SEED,
+    WARMUP_SHARE,
+    WEIGHT_DECAY,
+    add_numbers,
+    given,
+    require_usable,
+)
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -40,12 +48,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("mask_share", float, "part of the positions to guess"),
         ("held_out_share", float, "part of the texts to judge on"),
         ("epochs", int, "passes over the texts"),
-        ("learning_rate", float, "its peak"),
+        LEARNING_RATE,
         ("batch_texts", int, "texts per step"),
-        ("warmup_share", float, "part of the steps in which the learning rate grows"),
-        ("weight_decay", float, "AdamW's"),
+        WARMUP_SHARE,
+        WEIGHT_DECAY,
         ("max_text_tokens", int, "texts are cut to so many tokens"),
-        ("seed", int, "of everything random"),
+        SEED,
     )
     add_numbers(recipe, numbers, lambda name: f"{getattr(usual, name):g}")
     parser.set_defaults(run=run)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from model_export.errors import ExportError
+from model_export.recipe_ranges import require_at_least, require_rates
 from service.scoring.ad_template import AdTemplate
 
 if TYPE_CHECKING:
@@ -135,12 +136,8 @@ class FinetuneRecipe:
             "weight_decay": 0,
             "seed": 0,
         }
-        for name, limit in least.items():
-            if not limit <= getattr(self, name) < float("inf"):
-                raise ExportError(f"{name} must be at least {limit}, got {getattr(self, name)}")
-        for name in ("learning_rate", "imitation_learning_rate"):
-            if not 0 < getattr(self, name) < 1:
-                raise ExportError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        require_at_least(self, least)
+        require_rates(self, ("learning_rate", "imitation_learning_rate"))
         self._require_parts_that_fit()
 
     @property

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 Number = tuple[str, type[int] | type[float], str]
 """Name of a recipe's field, its type, and what to say of it."""
 
+LEARNING_RATE: Number = ("learning_rate", float, "its peak")
+WARMUP_SHARE: Number = ("warmup_share", float, "part of the steps in which the learning rate grows")
+WEIGHT_DECAY: Number = ("weight_decay", float, "AdamW's")
+BATCH_PAIRS: Number = ("batch_pairs", int, "pairs per step")
+SEED: Number = ("seed", int, "of everything random")
+
 
 def add_numbers(
     parser: argparse._ArgumentGroup,  # argparse has no public name for it

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from model_export.adapter import is_adapter
-from model_export.checkpoint import Checkpoint, load_adapted, load_checkpoint
+from model_export.adapter_checkpoint import load_adapted
+from model_export.checkpoint import Checkpoint, load_checkpoint
 from model_export.delta_checkpoint import load_delta_checkpoint
 from model_export.errors import UnsupportedCheckpoint
 from model_export.parity import Logits, torch_logits

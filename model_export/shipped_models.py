@@ -49,7 +49,7 @@ def load_shipped(model: str, name: str | None = None) -> Checkpoint:
         BaseWeightsMissing: The base weights were found nowhere.
         ExportError: Its files are not those that were shipped.
     """
-    from model_export.checkpoint import load_adapted
+    from model_export.adapter_checkpoint import load_adapted
     from model_export.delta_checkpoint import load_delta_checkpoint
     from model_export.weight_delta import is_delta
 

@@ -102,20 +102,7 @@ def train_stage(
     """
     is_judged = judge is not None
     arguments = TrainingArguments(
-        output_dir=str(folder),
-        num_train_epochs=settings.epochs,
-        learning_rate=settings.learning_rate,
-        per_device_train_batch_size=settings.batch_items,
-        warmup_ratio=settings.warmup_share,
-        weight_decay=settings.weight_decay,
-        lr_scheduler_type="linear",
-        seed=settings.seed,
-        use_cpu=not torch.cuda.is_available(),
-        bf16=has_fast_bf16(),
-        group_by_length=settings.by_length,
-        label_names=["labels"],  # a PEFT model hides the signature that they are guessed from
-        remove_unused_columns=False,
-        dataloader_pin_memory=torch.cuda.is_available(),
+        **common_arguments(folder, settings),
         eval_strategy="epoch" if is_judged else "no",
         save_strategy="epoch",
         save_total_limit=1,  # besides the best
@@ -125,8 +112,6 @@ def train_stage(
         restore_callback_states_from_checkpoint=True,
         logging_strategy="epoch",
         logging_nan_inf_filter=False,
-        report_to=[],
-        disable_tqdm=not settings.show_progress,
     )
     stopping: list[TrainerCallback] = (
         [EarlyStoppingCallback(settings.patience)] if settings.patience else []
@@ -146,6 +131,33 @@ def train_stage(
         warnings.filterwarnings("ignore", "mtime may not be reliable", UserWarning)
         trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return _epochs(trainer.state.log_history)
+
+
+def common_arguments(folder: Path, settings: StageSettings) -> dict[str, Any]:
+    """Of `TrainingArguments`, those that every training here has.
+
+    Args:
+        folder: For what the Trainer writes.
+        settings: Hyper-parameters.
+    """
+    return {
+        "output_dir": str(folder),
+        "num_train_epochs": settings.epochs,
+        "learning_rate": settings.learning_rate,
+        "per_device_train_batch_size": settings.batch_items,
+        "warmup_ratio": settings.warmup_share,
+        "weight_decay": settings.weight_decay,
+        "lr_scheduler_type": "linear",
+        "seed": settings.seed,
+        "use_cpu": not torch.cuda.is_available(),
+        "bf16": has_fast_bf16(),
+        "group_by_length": settings.by_length,
+        "label_names": ["labels"],  # a PEFT model hides the signature that they are guessed from
+        "remove_unused_columns": False,
+        "dataloader_pin_memory": torch.cuda.is_available(),
+        "report_to": [],
+        "disable_tqdm": not settings.show_progress,
+    }
 
 
 def has_fast_bf16() -> bool:

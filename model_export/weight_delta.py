@@ -10,35 +10,24 @@ once: the same weights, to the last bit, on every machine.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 from transformers import BertForSequenceClassification
 
-from model_export import delta_codec
 from model_export.base_weights import resolve_base, weights_sha256
+from model_export.delta_tensors import Arrays, finest, restore
 from model_export.distillation.student import make_student
 from model_export.errors import AdapterMismatch, DamagedDelta, ExportError
+from model_export.facts_file import FACTS_FILE, read_facts_file, write_facts
 from model_export.library_calls import quiet_transformers
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 
-FACTS_FILE = "adrel.json"
 WEIGHTS_FILE = "weight_delta.safetensors"
-CODES, STEP = ".codes", ".step"
-
-LEAST_STEP, LARGEST_STEP = 0.05, 4.0
-"""Steps by the root mean square of a matrix's differences: from 6.4 bits a weight to 0.7."""
-
-SEARCH_ROUNDS = 12  # halvings of the range between them: the last is 0.1 % of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +60,7 @@ def read_facts(folder: Path) -> DeltaFacts:
     Raises:
         DamagedDelta: The file is missing or incomplete.
     """
-    path = folder / FACTS_FILE
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        return DeltaFacts(
-            base=str(raw["base"]),
-            base_sha256=str(raw["base_sha256"]),
-            layers=tuple(int(number) for number in raw["layers"]),
-            delta_sha256=str(raw["delta_sha256"]),
-            max_pair_tokens=int(raw["max_pair_tokens"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DamagedDelta(f"{path} does not say what the delta belongs to: {error!r}") from error
+    return read_facts_file(folder, _parsed, _facts_missing)
 
 
 def save_delta(
@@ -112,7 +90,7 @@ def save_delta(
     start = _start(base_folder, layers)
     trained = _arrays(student.state_dict())
     _require_kin(trained, start)
-    content = _finest(trained, start, max_bytes)
+    content = finest(trained, start, max_bytes)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / WEIGHTS_FILE).write_bytes(content)
     facts = DeltaFacts(
@@ -122,8 +100,7 @@ def save_delta(
         delta_sha256=sha256_of(folder / WEIGHTS_FILE),
         max_pair_tokens=max_pair_tokens,
     )
-    text = json.dumps(asdict(facts), indent=2, sort_keys=True)
-    (folder / FACTS_FILE).write_text(text + "\n", encoding="utf-8")
+    write_facts(folder, facts)
     return facts
 
 
@@ -148,9 +125,8 @@ def load_delta(folder: Path, base: str | None = None) -> BertForSequenceClassifi
     student = _load_base(base_folder, facts.layers)
     state = _arrays(student.state_dict())
     try:
-        stored = load_tensors(file.read_bytes())
-        restored = {name: _restored(name, start, stored) for name, start in _learnt(state).items()}
-    except (SafetensorError, DamagedDelta, KeyError, ValueError) as error:
+        restored = restore(file.read_bytes(), state)
+    except DamagedDelta as error:
         raise DamagedDelta(f"{file} does not fit {base_folder}: {error}") from error
     student.load_state_dict(
         {name: torch.from_numpy(restored.get(name, value)) for name, value in state.items()}
@@ -159,66 +135,21 @@ def load_delta(folder: Path, base: str | None = None) -> BertForSequenceClassifi
     return student
 
 
-def _restored(
-    name: str, start: NDArray[np.float32], stored: Mapping[str, NDArray[Any]]
-) -> NDArray[np.float32]:
-    if not _is_coded(start):
-        return stored[name].astype(np.float32).reshape(start.shape)
-    step = float(stored[name + STEP][0])
-    delta = delta_codec.decode(stored[name + CODES], step, start.shape)
-    return (start.astype(np.float64) + delta).astype(np.float32)
+def _parsed(fields: Mapping[str, Any]) -> DeltaFacts:
+    return DeltaFacts(
+        base=str(fields["base"]),
+        base_sha256=str(fields["base_sha256"]),
+        layers=tuple(int(number) for number in fields["layers"]),
+        delta_sha256=str(fields["delta_sha256"]),
+        max_pair_tokens=int(fields["max_pair_tokens"]),
+    )
 
 
-def _finest(
-    trained: Mapping[str, NDArray[np.float32]],
-    start: Mapping[str, NDArray[np.float32]],
-    max_bytes: int,
-) -> bytes:
-    low, high = LEAST_STEP, LARGEST_STEP
-    best = _content(trained, start, high)
-    if len(best) > max_bytes:
-        raise ExportError(
-            f"this student's delta takes {len(best)} bytes at its coarsest, which is more than "
-            f"{max_bytes}"
-        )
-    for _ in range(SEARCH_ROUNDS):
-        middle = (low * high) ** 0.5
-        content = _content(trained, start, middle)
-        if len(content) > max_bytes:
-            low = middle
-        else:
-            best, high = content, middle
-    return best
+def _facts_missing(path: Path, why: Exception) -> DamagedDelta:
+    return DamagedDelta(f"{path} does not say what the delta belongs to: {why!r}")
 
 
-def _content(
-    trained: Mapping[str, NDArray[np.float32]],
-    start: Mapping[str, NDArray[np.float32]],
-    relative_step: float,
-) -> bytes:
-    tensors: dict[str, NDArray[Any]] = {}
-    for name, value in _learnt(trained).items():
-        if not _is_coded(value):
-            tensors[name] = value.astype(np.float16)
-            continue
-        delta = value - start[name]
-        scale = float(np.sqrt(np.square(delta, dtype=np.float64).mean())) or 1.0
-        step = np.array([relative_step * scale], np.float32)
-        tensors[name + STEP] = step
-        tensors[name + CODES] = delta_codec.encode(delta, float(step[0]))
-    return save_tensors(tensors)
-
-
-def _is_coded(value: NDArray[np.float32]) -> bool:
-    """Linear maps but the head, whose few weights have no start in the base."""
-    return value.ndim == 2 and value.shape[0] > 1
-
-
-def _learnt(state: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
-    return {name: value for name, value in state.items() if ".embeddings." not in name}
-
-
-def _start(base_folder: Path, layers: tuple[int, ...]) -> dict[str, NDArray[np.float32]]:
+def _start(base_folder: Path, layers: tuple[int, ...]) -> Arrays:
     return _arrays(_load_base(base_folder, layers).state_dict())
 
 
@@ -234,9 +165,7 @@ def _load_base(base_folder: Path, layers: tuple[int, ...]) -> BertForSequenceCla
     return student
 
 
-def _require_kin(
-    trained: Mapping[str, NDArray[np.float32]], start: Mapping[str, NDArray[np.float32]]
-) -> None:
+def _require_kin(trained: Arrays, start: Arrays) -> None:
     shapes = {name: value.shape for name, value in trained.items()}
     if shapes != {name: value.shape for name, value in start.items()}:
         raise ExportError("the student does not have the shapes of the base with those layers")
@@ -245,5 +174,5 @@ def _require_kin(
             raise ExportError(f"the student's {name} differs from the base's; train none of those")
 
 
-def _arrays(state: Mapping[str, torch.Tensor]) -> dict[str, NDArray[np.float32]]:
+def _arrays(state: Mapping[str, torch.Tensor]) -> Arrays:
     return {name: value.detach().cpu().numpy() for name, value in state.items()}

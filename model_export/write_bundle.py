@@ -15,15 +15,15 @@ from tokenizers import Tokenizer
 
 from model_export.errors import ExportError
 from model_export.report.evidence import Evidence
-from service.scoring.bundle import (
+from service.scoring.bundle import open_bundle
+from service.scoring.bundle_files import (
     GOLDEN_FILE,
     MANIFEST_FILE,
     MODEL_FILE,
     TOKENIZER_FILE,
-    open_bundle,
-    self_test,
     sha256_of,
 )
+from service.scoring.golden_pairs import self_test
 from service.scoring.manifest import Manifest
 
 

@@ -21,9 +21,10 @@ def save_checkpoint(
         model: Has `save_pretrained`.
         tokenizer: As loaded; the written one says `max_pair_tokens`, which is what the model has
             learnt to read.
-        folder: Is there.
+        folder: Made if it is not there.
         max_pair_tokens: Longest pair, special tokens included.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     usual = tokenizer.model_max_length
     tokenizer.model_max_length = max_pair_tokens
     try:

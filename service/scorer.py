@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Sequence
 from typing import Generic
 
 import numpy as np
@@ -15,9 +14,9 @@ from service.batching.pair_job import Logits, PairJob, PendingRequest
 from service.caching.score_cache import ScoreCache
 from service.clock import Clock
 from service.domain import Ad, PairStatus, ScoreAnswer, ScoreQuery
-from service.errors import ServiceError
 from service.pair_seen import PairSeen
 from service.pair_text import P, PairText
+from service.pairs_in_flight import PairsInFlight, subscribe
 from service.score_answer import PairDetails, Prepared, answer_of
 from service.shared_cache.shared_scores import Asked, SharedScores
 from service.text_tokens import INLINE_MAX_CHARS, TextTokens
@@ -25,8 +24,8 @@ from service.text_tokens import INLINE_MAX_CHARS, TextTokens
 AD_MARGIN_S = 2e-5  # to put one ad into the answer
 MARGIN_SHARE = 0.25  # the most of a short timeout that is given up for the margin
 
-# Joining a pair takes 5 us, keeping one in the cache 4 us. After so many of them the event loop has
-# its turn, so that a request of 1,000 ads does not hold up all others.
+# Joining a pair takes 5 us. After so many of them the event loop has its turn, so that a request of
+# 1,000 ads does not hold up all others.
 PAIRS_A_STEP = 64
 
 
@@ -36,7 +35,7 @@ class Scorer(Generic[P]):
     When another model takes over it gets a scorer of its own, and the requests that this one has
     begun with are finished by it: no answer has scores of two models.
 
-    Mutable state: the cache, and the pairs in flight by key.
+    Mutable state: the cache, and the pairs in flight.
     """
 
     def __init__(
@@ -70,10 +69,7 @@ class Scorer(Generic[P]):
         self._scores = scores
         self._tokens = tokens
         self._shared = shared
-        self._in_flight: dict[bytes, PairJob[P]] = {}
-        # What the last batches computed; kept aside until the next request looks for it or there is
-        # a step's worth, since many are put into the cache at the price of one.
-        self._fresh: list[tuple[bytes, Logits, bool]] = []
+        self._in_flight = PairsInFlight(batcher, scores.store.counts)
 
     async def score(self, query: ScoreQuery) -> ScoreAnswer:
         """Score every ad that can be scored in time; the clock starts now.
@@ -91,12 +87,11 @@ class Scorer(Generic[P]):
             query: The request.
             accepted_s: Instant from which its timeout counts.
         """
-        self._keep_fresh()
         texts = [self._text.ad_text(ad) for ad in query.ads]
         keys = (
             self._scores.keys(query.query, texts)
             if not query.queries
-            else self._keys(query.queries, texts)
+            else self._scores.keys_of_pairs(query.queries, texts)
         )
         found, logits, truncated = self._scores.lookup(keys)
         margin_s = self._answer_margin_s + AD_MARGIN_S * len(texts)
@@ -129,7 +124,7 @@ class Scorer(Generic[P]):
         pending = prepared.pending
         timer = self._clock.call_at(pending.deadline_s, pending.close)
         try:
-            new = self._share(prepared)
+            new = self._in_flight.share(prepared)
             asked = self._ask_shared(prepared, new)
             if sum(len(prepared.texts[indices[0]]) for indices in new.values()) > INLINE_MAX_CHARS:
                 # Before much is spent on the texts: are they known elsewhere, and is there room for
@@ -143,7 +138,7 @@ class Scorer(Generic[P]):
             if encoded_s >= pending.deadline_s:
                 pending.close()  # the timer may be a moment late
             if not pending.closed:
-                self._submit(pending, jobs)
+                self._in_flight.submit(pending, jobs)
             await pending.done
         finally:
             timer.cancel()
@@ -172,33 +167,6 @@ class Scorer(Generic[P]):
             functools.partial(self._text.see, query, self._text.ad_text(ad))
         )
 
-    def _keys(self, queries: Sequence[str], texts: Sequence[str]) -> list[bytes]:
-        pairs = zip(queries, texts, strict=True)
-        return [key for query, text in pairs for key in self._scores.keys(query, [text])]
-
-    def _share(self, prepared: Prepared) -> dict[bytes, list[int]]:
-        """Have the missing pairs that somebody else has asked for already, at once.
-
-        Returns:
-            The indices of all other missing pairs by key.
-        """
-        shared: dict[bytes, PairJob[P]] = {}
-        new: dict[bytes, list[int]] = {}
-        counts = self._scores.store.counts
-        for index in prepared.missing:
-            key = prepared.keys[index]
-            job = self._in_flight.get(key)
-            if job is None:
-                counts.joined += key in new
-                new.setdefault(key, []).append(index)
-            else:
-                shared[key] = job
-                counts.joined += 1
-                self._subscribe(job, prepared, [index])
-        if shared:
-            self._batcher.submit(prepared.pending, list(shared.values()))
-        return new
-
     def _ask_shared(self, prepared: Prepared, new: dict[bytes, list[int]]) -> Asked | None:
         """Begin to look up in the shared cache what only a computation could tell otherwise."""
         if self._shared is None or not new or prepared.query.probe:
@@ -217,7 +185,7 @@ class Scorer(Generic[P]):
             for index in new.pop(key):
                 prepared.pending.settle(index, PairStatus.CACHED, logits)
                 prepared.truncated[index] = truncated
-            self._keep(key, logits, truncated)
+            self._scores.keep(key, logits, truncated)
 
     async def _jobs(
         self, prepared: Prepared, new: dict[bytes, list[int]], asked: Asked | None
@@ -253,47 +221,17 @@ class Scorer(Generic[P]):
             pairs.append(self._text.join(query_ids, ids_of_ad[key]))
         for (key, indices), encoded in zip(new.items(), pairs, strict=True):
             # Another request may have asked for the same pair while this one was encoded.
-            jobs[key] = self._in_flight.get(key) or PairJob(
+            jobs[key] = self._in_flight.job(key) or PairJob(
                 encoded,
                 self._generation,
                 functools.partial(self._settled, key, encoded.truncated, keep),
             )
-            self._subscribe(jobs[key], prepared, indices)
+            subscribe(prepared, indices, jobs[key])
         return jobs
 
-    def _subscribe(self, job: PairJob[P], prepared: Prepared, indices: Sequence[int]) -> None:
-        for index in indices:
-            job.subscribe(prepared.pending, index)
-            prepared.truncated[index] = job.encoded.truncated
-
-    def _submit(self, pending: PendingRequest, jobs: dict[bytes, PairJob[P]]) -> None:
-        unsettled = [job for job in jobs.values() if not job.settled]
-        if not unsettled:
-            return
-        self._in_flight.update(jobs)
-        try:
-            self._batcher.submit(pending, unsettled)
-        except ServiceError:
-            pending.close()
-            for key, job in jobs.items():
-                if job.n_wanted == 0:
-                    self._in_flight.pop(key, None)
-            raise
-
     def _settled(self, key: bytes, truncated: bool, keep: bool, logits: Logits | None) -> None:
-        self._in_flight.pop(key, None)
+        self._in_flight.landed(key)
         if logits is not None and keep:
-            self._keep(key, logits, truncated)
+            self._scores.keep(key, logits, truncated)
             if self._shared is not None:
                 self._shared.keep(key, logits, truncated)
-
-    def _keep(self, key: bytes, logits: Logits, truncated: bool) -> None:
-        if self._scores.store.enabled:
-            self._fresh.append((key, logits, truncated))
-            if len(self._fresh) >= PAIRS_A_STEP:
-                self._keep_fresh()
-
-    def _keep_fresh(self) -> None:
-        if self._fresh:
-            self._scores.insert(*zip(*self._fresh, strict=True))
-            self._fresh.clear()

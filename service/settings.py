@@ -6,10 +6,7 @@ Every field is a command-line option (`--max-batch-pairs`) and an environment va
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -22,25 +19,15 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from service.settings_given import (
+    ENV_PREFIX,
+    describe,
+    refuse_empty_keys,
+    refuse_unknown_variables,
+    refuse_unusable_options,
+)
 from service.shared_cache.address import parse_redis_url
-from service.startup_errors import InvalidSetting, UnknownSetting
-
-ENV_PREFIX = "ADREL_"
-
-# Kubernetes puts these into every pod of a namespace that has a Service named adrel.
-SERVICE_LINKS = re.compile(r"ADREL_(SERVICE_(HOST|PORT)|PORT_\d+_).*")
-
-# Options are seen by everyone on the machine.
-SECRET_OPTIONS = {
-    "--api-keys": "use --api-keys-file, or the variable ADREL_API_KEYS",
-    "--admin-keys": "use --admin-keys-file, or the variable ADREL_ADMIN_KEYS",
-    "--redis-password": "use the variable ADREL_REDIS_PASSWORD",
-}
-KEY_VARIABLES = [
-    f"{ENV_PREFIX}{keys}{suffix}".upper()
-    for keys in ("api_keys", "admin_keys")
-    for suffix in ("", "_file")
-]
+from service.startup_errors import InvalidSetting
 
 FinitePositive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -236,49 +223,11 @@ def load_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
         UnknownSetting: An `ADREL_` variable that no field reads.
         InvalidSetting: A value that cannot work; names the field.
     """
-    _refuse_unknown_variables(environ)
-    _refuse_empty_keys(environ)
+    refuse_unknown_variables(environ, Settings.model_fields)
+    refuse_empty_keys(environ)
+    refuse_unusable_options(argv)
     try:
-        return Settings(_cli_settings_source=_cli_source(argv))
+        cli = CliSettingsSource[object](Settings, cli_parse_args=list(argv))
+        return Settings(_cli_settings_source=cli)
     except ValidationError as error:
-        raise InvalidSetting(_describe(error)) from error
-
-
-def _cli_source(argv: Sequence[str]) -> CliSettingsSource[object]:
-    for option, value in zip_longest(argv, argv[1:]):
-        name, has_value, after = option.partition("=")
-        instead = SECRET_OPTIONS.get(name.replace("_", "-"))
-        if instead is not None:
-            raise InvalidSetting(f"{name}: options are seen by everyone on the machine; {instead}")
-        # pydantic would take the default: an unset variable in a script must not start another
-        # model than the one that was meant.
-        if name.startswith("--") and (after if has_value else value) == "":
-            raise InvalidSetting(f"{name}: is empty; leave it out for its default")
-    return CliSettingsSource(Settings, cli_parse_args=list(argv))
-
-
-def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    known = [name.upper() for name in Settings.model_fields]
-    for variable in sorted(environ):
-        name = variable.upper().removeprefix(ENV_PREFIX)
-        if SERVICE_LINKS.fullmatch(variable.upper()):
-            continue
-        if variable.upper().startswith(ENV_PREFIX) and name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            raise UnknownSetting(variable, ENV_PREFIX + nearest[0] if nearest else None)
-
-
-def _refuse_empty_keys(environ: Mapping[str, str]) -> None:
-    for variable, value in environ.items():
-        # Elsewhere empty means unset. Here a secret that was lost on the way would open the door.
-        if variable.upper() in KEY_VARIABLES and not value.strip():
-            raise InvalidSetting(f"{variable}: is empty; unset it to ask for no key")
-
-
-def _describe(error: ValidationError) -> str:
-    faults = []
-    for fault in error.errors(include_url=False):
-        name = ".".join(str(part) for part in fault["loc"])
-        shown = f" (got {fault['input']!r})" if name else ""
-        faults.append(f"{name + ': ' if name else ''}{fault['msg']}{shown}")
-    return "; ".join(faults)
+        raise InvalidSetting(describe(error)) from error

@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from service.scoring.bundle import MANIFEST_FILE, read_manifest
+from service.scoring.bundle_files import MANIFEST_FILE, read_manifest
 
 
 def of_another_version(bundle: Path, out: Path, logit_tolerance: float = 0.5) -> Path:

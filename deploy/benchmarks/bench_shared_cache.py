@@ -30,7 +30,8 @@ from deploy.benchmarks.http_connection import Address
 from deploy.benchmarks.load_client import answered_per_s, closed_loop, latencies_ms, percentile
 from deploy.benchmarks.mixed_pairs import MixedRequest
 from service.caching.score_cache import ScoreCache
-from service.scoring.bundle import golden_logits, open_bundle
+from service.scoring.bundle import open_bundle
+from service.scoring.golden_pairs import golden_logits
 from service.shared_cache.address import RedisAddress
 from service.shared_cache.commands import Command, answers_of
 from service.shared_cache.connector import RedisConnector

@@ -27,7 +27,8 @@ from deploy.faults.subject import Subject
 from deploy.faults.verdict import Verdict, verdict
 from deploy.faults.witness import Witness
 from service.domain import Ad
-from service.scoring.bundle import MANIFEST_FILE, open_bundle, read_manifest
+from service.scoring.bundle import open_bundle
+from service.scoring.bundle_files import MANIFEST_FILE, read_manifest
 
 QUERIES = ("red running shoes", "cheap leather bag", "printer ink")
 TEXTS = tuple(

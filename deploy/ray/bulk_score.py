@@ -28,7 +28,7 @@ from service.bulk.part_run import RunPlan, identity_of, open_table
 from service.bulk.part_store import PartRecord, PartStore, total
 from service.bulk.progress import Progress
 from service.bulk.table import FileFormat, PartSize, PartSpec, format_of
-from service.scoring.bundle import verified_manifest
+from service.scoring.bundle_files import verified_manifest
 from service.settings import Settings
 from service.startup_errors import StartupError
 

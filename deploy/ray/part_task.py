@@ -10,7 +10,8 @@ from service.bulk.part_run import PartRun, RunPlan, open_table
 from service.bulk.part_scorer import PartScorer
 from service.bulk.part_store import PartRecord, PartStore
 from service.bulk.table import PartSpec
-from service.scoring.bundle import open_bundle, self_test
+from service.scoring.bundle import open_bundle
+from service.scoring.golden_pairs import self_test
 from service.startup_errors import BundleIncompatible
 
 

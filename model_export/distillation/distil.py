@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from model_export.distillation.teacher_logits import teacher_margins
 from model_export.distillation.training import DevPairs, DistilRow, train_student
 from model_export.errors import ExportError
 from model_export.evaluate import Quality, judge
+from model_export.out_folder import move_into, partial_folder, write_report
 from model_export.write_checkpoint import save_checkpoint
 from service.scoring.ad_template import AdTemplate
 from service.scoring.calibration import sigmoid
@@ -204,14 +204,8 @@ def _mean_auc(quality: Mapping[str, Quality]) -> float:
 
 def _write(model: Any, teacher: Checkpoint, report: DistilReport, out: Path) -> None:  # noqa: ANN401
     """The student, if there is one to write, and the report; file by file, each whole."""
-    partial = out.with_name(out.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial = partial_folder(out)
     if model is not None:
         save_checkpoint(model, teacher.tokenizer, partial, teacher.max_length_tokens)
-    text = json.dumps(asdict(report), indent=2, allow_nan=False)
-    (partial / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
-    out.mkdir(parents=True, exist_ok=True)
-    for file in partial.iterdir():
-        file.replace(out / file.name)
-    partial.rmdir()
+    write_report(partial, REPORT_FILE, report)
+    move_into(partial, out)

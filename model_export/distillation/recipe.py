@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from model_export.errors import ExportError
+from model_export.recipe_ranges import require_at_least, require_rates, require_shares
 
 REPORT_FILE = "distil_report.json"
 
@@ -79,14 +80,9 @@ class DistilRecipe:
             "weight_decay": 0,
             "seed": 0,
         }
-        for name, limit in least.items():
-            if not limit <= getattr(self, name) < float("inf"):
-                raise ExportError(f"{name} must be at least {limit}, got {getattr(self, name)}")
-        if not 0 < self.learning_rate < 1:
-            raise ExportError(f"learning_rate must be between 0 and 1, got {self.learning_rate}")
-        for name in ("pseudo_query_share", "reworded_share", "cut_share", "warmup_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ExportError(f"{name} must be in 0-1, got {getattr(self, name)}")
+        require_at_least(self, least)
+        require_rates(self, ("learning_rate",))
+        require_shares(self, ("pseudo_query_share", "reworded_share", "cut_share", "warmup_share"))
 
 
 def chosen_layers(recipe: DistilRecipe, n_teacher_layers: int) -> tuple[int, ...]:

@@ -6,34 +6,26 @@ import copy
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from torch import nn
-from torch.utils.data import DataLoader
-from transformers import (
-    DataCollatorWithPadding,
-    EvalPrediction,
-    Trainer,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import DataCollatorWithPadding, EvalPrediction, TrainingArguments
 
 from model_export.checkpoint import Checkpoint
-from model_export.distillation.loss import UNKNOWN, distillation_loss, hidden_loss
+from model_export.distillation.loss import UNKNOWN
 from model_export.distillation.pair_sampling import Texts
 from model_export.distillation.recipe import DistilRecipe
+from model_export.distillation.trainer import DistilTrainer, EachEpoch
 from model_export.evaluate import Quality, judge
 from model_export.pairs import LabelledPair
 from model_export.reference_logits import pair_encoder
 from model_export.to_onnx import takes_segments
-from model_export.training import has_fast_bf16
+from model_export.training import StageSettings, common_arguments
 from model_export.training_rows import Row, encode_pairs, to_rows
 from service.scoring.calibration import sigmoid
-from service.scoring.head import margin
 
 EVAL_BATCH_PAIRS = 64
 
@@ -102,30 +94,24 @@ def train_student(
         judged.update(_judge(dev, torch.as_tensor(prediction.predictions)))
         return {}
 
+    settings = StageSettings(
+        epochs=recipe.epochs,
+        learning_rate=recipe.learning_rate,
+        batch_items=recipe.batch_pairs,
+        warmup_share=recipe.warmup_share,
+        weight_decay=recipe.weight_decay,
+        seed=recipe.seed,
+        show_progress=show_progress,
+    )
     with tempfile.TemporaryDirectory() as scratch:  # the Trainer insists on a folder
         arguments = TrainingArguments(
-            output_dir=scratch,
-            num_train_epochs=recipe.epochs,
-            learning_rate=recipe.learning_rate,
-            per_device_train_batch_size=recipe.batch_pairs,
+            **common_arguments(Path(scratch), settings),
             per_device_eval_batch_size=EVAL_BATCH_PAIRS,
-            warmup_ratio=recipe.warmup_share,
-            weight_decay=recipe.weight_decay,
-            lr_scheduler_type="linear",
-            seed=recipe.seed,
-            use_cpu=not torch.cuda.is_available(),
-            bf16=has_fast_bf16(),
-            group_by_length=True,
-            label_names=["labels"],
-            remove_unused_columns=False,
-            dataloader_pin_memory=torch.cuda.is_available(),
             eval_strategy="epoch",
             save_strategy="no",
             logging_strategy="no",
-            report_to=[],
-            disable_tqdm=not show_progress,
         )
-        trainer = _Trainer(
+        trainer = DistilTrainer(
             teacher=teacher,
             recipe=recipe,
             model=model,
@@ -134,7 +120,7 @@ def train_student(
             eval_dataset=dev_set,
             data_collator=DataCollatorWithPadding(teacher.tokenizer),
             compute_metrics=judge_dev,
-            callbacks=[_EachEpoch(lambda epoch: on_epoch(_whole(model), epoch, dict(judged)))],
+            callbacks=[EachEpoch(lambda epoch: on_epoch(_whole(model), epoch, dict(judged)))],
         )
         trainer.train()
 
@@ -173,68 +159,6 @@ def _whole(model: Any) -> Any:  # noqa: ANN401  # untyped library
     if isinstance(model, PeftModel):
         return copy.deepcopy(model).merge_and_unload()
     return model
-
-
-class _Trainer(Trainer):
-    """Groups training rows by length, and leaves the dev rows in their order: they are judged."""
-
-    def __init__(self, *, teacher: Checkpoint, recipe: DistilRecipe, **arguments: Any) -> None:  # noqa: ANN401  # theirs
-        super().__init__(**arguments)
-        self._teacher, self._recipe = teacher, recipe
-        self._teacher.model.to(self.args.device)
-
-    def compute_loss(
-        self,
-        model: Any,  # noqa: ANN401  # theirs
-        inputs: dict[str, torch.Tensor],
-        return_outputs: bool = False,
-        num_items_in_batch: object = None,  # noqa: ARG002  # theirs
-    ) -> Any:  # noqa: ANN401  # theirs
-        inputs = dict(inputs)
-        margins, labels = inputs.pop("labels").unbind(1)
-        if not (model.training and self._recipe.hidden_weight):
-            outputs = model(**inputs)
-            loss = distillation_loss(outputs["logits"], margins, labels, self._recipe.label_weight)
-            return (loss, {"loss": loss, "logits": outputs["logits"]}) if return_outputs else loss
-        with (
-            torch.no_grad(),
-            torch.autocast(self.args.device.type, torch.bfloat16, enabled=self.args.bf16),
-        ):
-            taught = self._teacher.model(**inputs, output_hidden_states=True)
-        outputs = model(**inputs, output_hidden_states=True)
-        margins = torch.from_numpy(
-            margin(taught.logits.float().cpu().numpy(), self._teacher.head)
-        ).to(labels)
-        states = hidden_loss(
-            outputs["hidden_states"], taught.hidden_states, inputs["attention_mask"]
-        )
-        return self._recipe.hidden_weight * states + distillation_loss(
-            outputs["logits"], margins, labels, self._recipe.label_weight
-        )
-
-    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:  # noqa: ANN401  # theirs
-        rows: Any = eval_dataset or self.eval_dataset
-        loader: DataLoader[Any] = DataLoader(
-            rows,
-            batch_size=self.args.per_device_eval_batch_size,
-            collate_fn=self.data_collator,
-        )
-        prepared: DataLoader[Any] = self.accelerator.prepare(loader)
-        return prepared
-
-
-class _EachEpoch(TrainerCallback):
-    def __init__(self, tell: Callable[[float], None]) -> None:
-        self._tell = tell
-
-    def on_evaluate(
-        self,
-        args: TrainingArguments,  # noqa: ARG002  # transformers passes them by these names
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: object,
-    ) -> None:
-        self._tell(round(float(state.epoch or 0), 2))
 
 
 def _judge(dev: DevPairs, logits: torch.Tensor) -> dict[str, Quality]:

@@ -13,12 +13,12 @@ from tokenizers import Tokenizer
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from model_export.checkpoint import longest_pair
 from model_export.errors import UnsupportedCheckpoint
 from model_export.evaluate import judge
 from model_export.finetuning.checks import deciding_figure, mean_figure, warnings_of
 from model_export.finetuning.models import make_model, with_lora
 from model_export.finetuning.objectives import binary_loss, loss_of, targets
+from model_export.pair_length import longest_pair
 from model_export.pairs import LabelledPair
 from model_export.pooled_classifier import PooledClassifier
 from model_export.read_head import read_head

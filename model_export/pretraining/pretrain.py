@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import time
@@ -26,13 +25,14 @@ from model_export.checkpoint_config import load_config
 from model_export.errors import ExportError, UnsupportedCheckpoint
 from model_export.finetuning.run_folder import close_run, open_run, run_folder
 from model_export.library_calls import quiet_transformers, refusing
+from model_export.out_folder import partial_folder, write_report
 from model_export.pretraining.ad_texts import AdText, read_texts
 from model_export.pretraining.masked_rows import masking, to_rows
 from model_export.pretraining.recipe import REPORT_FILE, PretrainRecipe
 from model_export.training import FIGURE, Judge, StageSettings, train_stage
 from model_export.training_rows import Row
 from model_export.write_checkpoint import save_checkpoint
-from service.scoring.bundle import sha256_of
+from service.scoring.bundle_files import sha256_of
 
 STAGE = "pretraining"
 JUDGED_BATCH_TEXTS = 64
@@ -229,12 +229,9 @@ def _encoder_of(model: Any, base: Path) -> Any:  # noqa: ANN401  # untyped libra
 
 
 def _write(encoder: Any, tokenizer: Any, out: Path, report: PretrainReport) -> None:  # noqa: ANN401  # as above
-    partial = out.with_name(out.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial = partial_folder(out)
     save_checkpoint(encoder, tokenizer, partial, tokenizer.model_max_length)
-    text = json.dumps(asdict(report), indent=2, allow_nan=False)
-    (partial / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
+    write_report(partial, REPORT_FILE, report)
     if out.exists():
         shutil.rmtree(out)
     partial.rename(out)

@@ -15,18 +15,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic
 
-from service.batching.admission import Caution
 from service.batching.batch import Batch, BatchDone
+from service.batching.dispatch import Dispatch
 from service.batching.generation import E, Generation
 from service.batching.pair_job import PairJob, PendingRequest
-from service.batching.pair_queue import PairQueue
-from service.batching.planner import BatchLimits, fair_batch_pairs
+from service.batching.planner import BatchLimits
 from service.batching.split_run import Run
-from service.batching.token_budget import TokenBudget
-from service.batching.worker_slots import WorkerSlots
 from service.clock import Clock
-from service.domain import PairStatus, Priority
-from service.errors import DeadlineUnreachable, InferenceFailed, NotReady
+from service.domain import PairStatus
+from service.errors import InferenceFailed
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +32,9 @@ class Batcher(Generic[E]):
     """Batches across requests onto worker threads.
 
     A worker that ends a batch plans its next one itself: handing that over to the event loop and
-    back left a core idle for as long as the loop was busy, 6 % of two cores. So
-    the queue, the batches that run and the cost models are guarded by one lock, held for a fraction
-    of a millisecond. All else, the requests and their futures above all, belongs to the event loop.
+    back left a core idle for as long as the loop was busy, 6 % of two cores. So what waits and what
+    runs is guarded by one lock, held for a fraction of a millisecond. All else, the requests and
+    their futures above all, belongs to the event loop.
 
     It knows no model: each job brings its own, and is run by no other.
     """
@@ -63,52 +60,47 @@ class Batcher(Generic[E]):
             on_worker_start: Called in each worker thread before its first batch.
         """
         self._lock = threading.Lock()
-        self._queue: PairQueue[E] = PairQueue(limits, workers=workers, max_queue_s=max_queue_s)
-        self._slots: WorkerSlots[E] = WorkerSlots(workers)
-        self._caution = {priority: Caution() for priority in Priority}
+        self._dispatch: Dispatch[E] = Dispatch(limits, workers=workers, max_queue_s=max_queue_s)
         self._clock = clock
         self._on_batch = on_batch
-        self._limits = limits
-        self._budget = TokenBudget(limits.max_padded_tokens, limits.max_padded_tokens)
         self._executor = ThreadPoolExecutor(workers, "inference", initializer=on_worker_start)
-        self._drained: asyncio.Event | None = None
-        self._leaving: list[tuple[Generation[E], asyncio.Event]] = []
+        self._awaited: list[tuple[Callable[[], bool], asyncio.Event]] = []
 
     @property
     def queued_pairs(self) -> int:
         """Pairs that wait, not counting those in a running batch."""
-        return len(self._queue)
+        return len(self._dispatch.queue)
 
     @property
     def queued_s(self) -> float:
         """Predicted seconds until all that waits has run."""
         with self._lock:
-            return self._queue.wait_s()
+            return self._dispatch.queue.wait_s()
 
     @property
     def running_batches(self) -> int:
         """Batches in the workers now, not counting those that were given up."""
-        return len(self._slots.running)
+        return len(self._dispatch.slots.running)
 
     @property
     def stuck_workers(self) -> int:
         """Workers in batches that were given up."""
-        return len(self._slots.given_up)
+        return len(self._dispatch.slots.given_up)
 
     @property
     def budget_tokens(self) -> int:
         """Most padded tokens of a batch now; under the limit for a while after memory ran out."""
-        return self._budget.at(self._clock.now_s()).tokens
+        return self._dispatch.budget_tokens(self._clock.now_s())
 
     @property
     def usable_workers(self) -> int:
         """All other workers."""
-        return self._slots.usable
+        return self._dispatch.slots.usable
 
     def batches(self) -> list[Batch[E]]:
         """Those that run now."""
         with self._lock:
-            return list(self._slots.running)
+            return list(self._dispatch.slots.running)
 
     def give_up(self, batch: Batch[E]) -> None:
         """Expect nothing more of a batch: its pairs fail now, and its worker is not counted on.
@@ -118,10 +110,9 @@ class Batcher(Generic[E]):
         """
         now_s = self._clock.now_s()
         with self._lock:
-            if not self._slots.give_up(batch):
-                return
-            left = [] if self._slots.usable else self._queue.clear()
-            self._queue.workers_are(self._slots.usable)
+            left = self._dispatch.give_up(batch)
+        if left is None:
+            return
         took_s = now_s - batch.started_s
         error = InferenceFailed(f"a batch of {len(batch.jobs)} pairs did not end in {took_s:.1f} s")
         self._settle(batch, Run(error), now_s, ())
@@ -148,7 +139,7 @@ class Batcher(Generic[E]):
             NotReady: The batcher drains.
         """
         with self._lock:
-            self._check_room(request, generation, lengths)
+            self._dispatch.check_room(request, generation, lengths, self._clock.now_s())
 
     def submit(self, request: PendingRequest, jobs: Sequence[PairJob[E]]) -> None:
         """Queue one request's jobs; idle workers start on them at once.
@@ -166,14 +157,10 @@ class Batcher(Generic[E]):
         """
         loop = asyncio.get_running_loop()
         with self._lock:
-            lengths = self._queue.new_work(request, jobs)
-            was_idle = self._is_idle()
-            if lengths:
-                self._check_room(request, jobs[0].generation, lengths)
-            self._queue.add(request, jobs)
-            started, doomed = self._batches_for_idle_workers()
+            was_predicted = self._dispatch.admit(request, jobs, self._clock.now_s())
+            started, doomed = self._dispatch.batches_for_idle_workers(self._clock.now_s())
         request.jobs += jobs
-        request.was_predicted |= bool(lengths) and not was_idle
+        request.was_predicted |= was_predicted
         request.on_closed = functools.partial(self._ended, request)
         for job in doomed:
             job.settle(PairStatus.DEADLINE, None)
@@ -182,7 +169,7 @@ class Batcher(Generic[E]):
                 self._executor.submit(self._work, loop, batch)
             except RuntimeError as error:  # no thread can be started
                 with self._lock:
-                    self._slots.end(batch)
+                    self._dispatch.slots.end(batch)
                 self._settle(batch, Run(error), batch.started_s, ())
 
     async def finish(self, generation: Generation[E], timeout_s: float) -> bool:
@@ -195,13 +182,7 @@ class Batcher(Generic[E]):
         Returns:
             Whether it has ended; if not, its pairs are finished all the same.
         """
-        left = asyncio.Event()
-        self._leaving.append((generation, left))
-        self._note_what_ended()
-        timer = self._clock.call_at(self._clock.now_s() + timeout_s, left.set)
-        await left.wait()
-        timer.cancel()
-        self._leaving = [one for one in self._leaving if one[1] is not left]
+        await self._until(lambda: not self._has(generation), timeout_s)
         return not self._has(generation)
 
     async def drain(self, timeout_s: float) -> int:
@@ -210,88 +191,20 @@ class Batcher(Generic[E]):
         Returns:
             Pairs that were cut off because `timeout_s` ran out; 0 is the clean end.
         """
-        self._drained = asyncio.Event()
-        self._note_what_ended()
-        timer = self._clock.call_at(self._clock.now_s() + timeout_s, self._drained.set)
-        await self._drained.wait()
-        timer.cancel()
+        self._dispatch.draining = True
+        await self._until(lambda: self._dispatch.is_empty, timeout_s)
         with self._lock:
-            left = self._queue.clear()
-            for batch in self._slots.running:
-                left.extend(batch.jobs)
+            left = self._dispatch.clear()
         cut_pairs = sum(job.n_wanted for job in left)
         for job in left:
             job.cut_off()
         self._executor.shutdown(wait=False, cancel_futures=True)
         return cut_pairs
 
-    def _is_idle(self) -> bool:
-        return len(self._queue) == 0 and self._slots.idle > 0
-
     def _has(self, generation: Generation[E]) -> bool:
         """Some of its pairs wait or run."""
         with self._lock:
-            return self._queue.has(generation) or any(
-                batch.generation is generation for batch in self._slots.running
-            )
-
-    def _check_room(
-        self, request: PendingRequest, generation: Generation[E], lengths: Sequence[int]
-    ) -> None:
-        if self._drained is not None:
-            raise NotReady("draining before a stop; send the request to another replica")
-        if self._slots.usable == 0:
-            raise NotReady("every inference thread is stuck; send the request to another replica")
-        is_idle = self._is_idle()
-        if is_idle and not request.all_or_nothing:
-            return
-        now_s = self._clock.now_s()
-        left_s = (batch.started_s + batch.predicted_s - now_s for batch in self._slots.running)
-        try:
-            self._queue.check_room(
-                request,
-                generation,
-                lengths,
-                busy_s=sum(max(0.0, seconds) for seconds in left_s),
-                caution=self._caution[request.priority].factor,
-                now_s=now_s,
-                is_idle=is_idle,
-            )
-        except DeadlineUnreachable:
-            if not self._slots.running:
-                generation.cost_model.doubt()
-            raise
-
-    def _batches_for_idle_workers(self) -> tuple[list[Batch[E]], list[PairJob[E]]]:
-        """Batches that start now, and jobs that no batch can have ready in time."""
-        started: list[Batch[E]] = []
-        doomed: list[PairJob[E]] = []
-        idle_workers = self._slots.idle
-        if idle_workers and len(self._queue):
-            max_pairs = fair_batch_pairs(len(self._queue), idle_workers, self._limits.max_pairs)
-            while len(started) < idle_workers and len(self._queue):
-                batch, late = self._next_batch(max_pairs)
-                doomed += late
-                if batch is None:
-                    break
-                started.append(batch)
-        return started, doomed
-
-    def _next_batch(self, max_pairs: int) -> tuple[Batch[E] | None, list[PairJob[E]]]:
-        """The batch that runs next, if any, and jobs that no batch can have ready in time."""
-        now_s = self._clock.now_s()
-        self._follow_budget(self._budget.at(now_s))
-        jobs, doomed = self._queue.take(now_s, max_pairs, self._budget.tokens)
-        if not jobs:
-            if not self._slots.running:
-                for generation in {job.generation for job in doomed}:
-                    generation.cost_model.doubt()
-            return None, doomed
-        longest = max(job.encoded.length_tokens for job in jobs)
-        predicted_s = jobs[0].generation.cost.batch_s(len(jobs), float(longest))
-        batch = Batch(jobs, len(jobs) * longest, now_s, predicted_s)
-        self._slots.start(batch)
-        return batch, doomed
+            return self._dispatch.has(generation)
 
     def _work(self, loop: asyncio.AbstractEventLoop, batch: Batch[E] | None) -> None:
         """In a worker thread: run batches until nothing waits."""
@@ -304,31 +217,13 @@ class Batcher(Generic[E]):
             batch = None
             try:
                 with self._lock:
-                    awaited = self._slots.end(ended)
-                    if not awaited:
-                        self._queue.workers_are(self._slots.usable)
-                    if ran.too_large_tokens is not None:
-                        self._follow_budget(self._budget.lowered(ran.too_large_tokens, ended_s))
-                    elif awaited and not isinstance(ran.outcome, BaseException):
-                        ended.generation.cost_model.observe(
-                            len(ended.jobs), ended.padded_tokens, ended_s - ended.started_s
-                        )
-                    if len(self._queue):
-                        max_pairs = fair_batch_pairs(len(self._queue), 1, self._limits.max_pairs)
-                        batch, doomed = self._next_batch(max_pairs)
+                    awaited = self._dispatch.end(ended, ran, ended_s)
+                    batch, doomed = self._dispatch.batch_for_one_worker(self._clock.now_s())
             except Exception:  # a fault of ours: what has been computed must be told all the same
                 logger.exception("the next batch could not be planned")
             settle = self._settle if awaited else self._settle_late
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear
                 loop.call_soon_threadsafe(settle, ended, ran, ended_s, doomed)
-
-    def _follow_budget(self, budget: TokenBudget) -> None:
-        """Take a budget over; the log has the beginning and the end of a shortage."""
-        if budget.is_short and not self._budget.is_short:
-            logger.warning("out of memory; batches are smaller", extra={"tokens": budget.tokens})
-        elif self._budget.is_short and not budget.is_short:
-            logger.info("memory suffices again", extra={"tokens": budget.tokens})
-        self._budget = budget
 
     def _settle(
         self,
@@ -358,16 +253,24 @@ class Batcher(Generic[E]):
     def _ended(self, request: PendingRequest) -> None:
         """Learn from a request that has ended, and drop what nobody waits for any more."""
         left_on_its_own = request.done.cancelled() or request.was_cut_off
-        if request.was_predicted and not left_on_its_own:
-            self._caution[request.priority].learn(was_late=request.is_late)
         with self._lock:
-            dropped = self._queue.release(request.jobs)
+            if request.was_predicted and not left_on_its_own:
+                self._dispatch.learn(request.priority, was_late=request.is_late)
+            dropped = self._dispatch.queue.release(request.jobs)
         for job in dropped:
             job.settle(PairStatus.DEADLINE, None)
 
+    async def _until(self, has_ended: Callable[[], bool], timeout_s: float) -> None:
+        """Wait for what ends with a batch or a request, or for the time to run out."""
+        over = asyncio.Event()
+        self._awaited.append((has_ended, over))
+        self._note_what_ended()
+        timer = self._clock.call_at(self._clock.now_s() + timeout_s, over.set)
+        await over.wait()
+        timer.cancel()
+        self._awaited.remove((has_ended, over))
+
     def _note_what_ended(self) -> None:
-        if self._drained is not None and not self._slots.running and len(self._queue) == 0:
-            self._drained.set()
-        for generation, left in self._leaving:
-            if not self._has(generation):
-                left.set()
+        for has_ended, over in self._awaited:
+            if has_ended():
+                over.set()

@@ -13,7 +13,8 @@ from service.bulk.score_file import FileJob, Summary, score_file
 from service.bulk.table import PartSize
 from service.cpu import usable_cores
 from service.errors import InferenceFailed
-from service.scoring.bundle import Bundle, open_bundle, self_test
+from service.scoring.bundle import Bundle, open_bundle
+from service.scoring.golden_pairs import self_test
 from service.startup_errors import StartupError
 
 ALL_SCORED, FAILED, SOME_REJECTED = 0, 1, 3

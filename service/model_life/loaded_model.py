@@ -14,15 +14,10 @@ from service.batching.planner import BatchLimits
 from service.caching.score_cache import Logits, ScoreCache
 from service.caching.token_cache import TokenCache
 from service.cost_warm_up import learn_costs
-from service.scoring.bundle import (
-    TOKENIZER_FILE,
-    Bundle,
-    check_golden,
-    golden_logits,
-    open_bundle,
-    verified_manifest,
-)
+from service.scoring.bundle import Bundle, open_bundle
+from service.scoring.bundle_files import TOKENIZER_FILE, verified_manifest
 from service.scoring.encoding import EncodedPair
+from service.scoring.golden_pairs import check_golden, golden_logits
 from service.startup_errors import BundleCorrupt, InvalidSetting
 
 logger = logging.getLogger(__name__)

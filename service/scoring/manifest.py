@@ -1,7 +1,7 @@
 """The facts of a model, as written into a bundle's `manifest.json`.
 
-Written by `model_export.write_bundle`, read by `service.scoring.bundle`. Fields are added with a
-default or with a new `SCHEMA_VERSION`; the loader refuses a version that it does not know.
+Written by `model_export.write_bundle`, read by `service.scoring.bundle_files`. Fields are added
+with a default or with a new `SCHEMA_VERSION`; the loader refuses a version that it does not know.
 """
 
 from __future__ import annotations

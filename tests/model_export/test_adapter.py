@@ -12,7 +12,6 @@ from transformers import BertForSequenceClassification
 
 from model_export.adapter import (
     CONFIG_FILE,
-    FACTS_FILE,
     WEIGHTS_FILE,
     AdapterFacts,
     is_adapter,
@@ -22,8 +21,9 @@ from model_export.adapter import (
 )
 from model_export.base_weights import weights_sha256
 from model_export.errors import AdapterMismatch, BaseWeightsMissing
+from model_export.facts_file import FACTS_FILE
 from service.scoring.ad_template import AdTemplate
-from tests.model_export.tiny_bert import write_tiny_base
+from tests.model_export.tiny_bert import write_other_base, write_tiny_base
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,10 +129,7 @@ def test_an_adapter_is_told_from_a_checkpoint(adapter: Path, base: Path) -> None
 def test_another_base_of_the_same_shape_is_refused_by_its_hash(
     tmp_path: Path, adapter: Path
 ) -> None:
-    other = write_tiny_base(tmp_path / "other")
-    weights = load_file(other / "model.safetensors")
-    weights["embeddings.word_embeddings.weight"] += 1
-    save_file(weights, other / "model.safetensors", metadata={"format": "pt"})
+    other = write_other_base(tmp_path / "other")
     with pytest.raises(AdapterMismatch, match="sha256"):
         load_merged(adapter, str(other))
 

@@ -6,13 +6,9 @@ from pathlib import Path
 import pytest
 from transformers import BertConfig, BertForSequenceClassification
 
-from model_export.checkpoint import (
-    CALIBRATION_FILE,
-    DEFAULT_MAX_LENGTH_TOKENS,
-    load_checkpoint,
-    with_max_length,
-)
+from model_export.checkpoint import CALIBRATION_FILE, load_checkpoint, with_max_length
 from model_export.errors import UnsupportedCheckpoint
+from model_export.pair_length import DEFAULT_MAX_LENGTH_TOKENS
 from service.scoring.calibration import Temperature
 from tests.tiny_models import MAX_POSITIONS, write_bert
 

@@ -34,8 +34,10 @@ from model_export.options import ExportOptions
 from model_export.pairs import LabelledPair
 from model_export.to_onnx import convert
 from service.domain import Ad
-from service.scoring.bundle import open_bundle, read_manifest, self_test
+from service.scoring.bundle import open_bundle
+from service.scoring.bundle_files import read_manifest
 from service.scoring.calibration import Platt
+from service.scoring.golden_pairs import self_test
 from service.scoring.head import margin
 from tests.export_options import quick
 from tests.tiny_models import WORDS, write_bert

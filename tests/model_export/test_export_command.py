@@ -9,7 +9,7 @@ import pytest
 from model_export import export_command
 from model_export.__main__ import main
 from model_export.parity import TOLERANCES, Tolerances
-from service.scoring.bundle import read_manifest
+from service.scoring.bundle_files import read_manifest
 from tests.tiny_models import write_bert
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

@@ -12,13 +12,15 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from model_export.checkpoint import Checkpoint, load_checkpoint, longest_pair
+from model_export.checkpoint import Checkpoint, load_checkpoint
 from model_export.export import export_bundle
+from model_export.pair_length import longest_pair
 from model_export.to_onnx import convert
 from service.domain import Ad
-from service.scoring.bundle import Bundle, open_bundle, self_test
+from service.scoring.bundle import Bundle, open_bundle
 from service.scoring.calibration import Identity, to_scores
 from service.scoring.encoding import EncodedPair, PairEncoder
+from service.scoring.golden_pairs import self_test
 from service.scoring.onnx_model import OnnxModel
 from tests.export_options import quick, without_figures
 from tests.tiny_models import FAMILIES, MAX_POSITIONS, write_model

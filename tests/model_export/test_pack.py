@@ -17,7 +17,7 @@ from model_export.pairs import read_pairs
 from model_export.reference_logits import load_original
 from model_export.weight_delta import WEIGHTS_FILE
 from model_export.write_checkpoint import save_checkpoint
-from service.scoring.bundle import read_manifest
+from service.scoring.bundle_files import read_manifest
 from tests.model_export.tiny_bert import write_pairs, write_tiny_base
 
 

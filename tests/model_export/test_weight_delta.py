@@ -11,8 +11,8 @@ from transformers import BertForSequenceClassification
 from model_export.base_weights import weights_sha256
 from model_export.distillation.student import make_student
 from model_export.errors import AdapterMismatch, BaseWeightsMissing, DamagedDelta, ExportError
+from model_export.facts_file import FACTS_FILE
 from model_export.weight_delta import (
-    FACTS_FILE,
     WEIGHTS_FILE,
     DeltaFacts,
     is_delta,
@@ -20,8 +20,8 @@ from model_export.weight_delta import (
     read_facts,
     save_delta,
 )
-from service.scoring.bundle import sha256_of
-from tests.model_export.tiny_bert import write_tiny_base
+from service.scoring.bundle_files import sha256_of
+from tests.model_export.tiny_bert import write_other_base, write_tiny_base
 
 ROOMY = 100_000  # bytes; the tiny student's delta takes a tenth of it at its finest
 
@@ -109,10 +109,7 @@ def test_a_delta_is_told_from_a_checkpoint(delta: Path, base: Path) -> None:
 
 
 def test_another_base_of_the_same_shape_is_refused_by_its_hash(tmp_path: Path, delta: Path) -> None:
-    other = write_tiny_base(tmp_path / "other")
-    weights = load_file(other / "model.safetensors")
-    weights["embeddings.word_embeddings.weight"] += 1
-    save_file(weights, other / "model.safetensors", metadata={"format": "pt"})
+    other = write_other_base(tmp_path / "other")
     with pytest.raises(AdapterMismatch, match="sha256"):
         load_delta(delta, str(other))
 

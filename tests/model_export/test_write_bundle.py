@@ -15,7 +15,9 @@ from tokenizers import Tokenizer
 
 from model_export.errors import ExportError
 from model_export.write_bundle import GoldenPair, check_target, write_bundle
-from service.scoring.bundle import open_bundle, read_manifest, self_test, sha256_of
+from service.scoring.bundle import open_bundle
+from service.scoring.bundle_files import read_manifest, sha256_of
+from service.scoring.golden_pairs import self_test
 from service.scoring.manifest import Manifest
 from service.startup_errors import GoldenMismatch
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ def write_tiny_base(folder: Path, hidden_size: int = 32) -> Path:
         max_position_embeddings=32,
     )
     BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def write_other_base(folder: Path) -> Path:
+    """A base of the same shape, with another hash."""
+    write_tiny_base(folder)
+    weights = load_file(folder / "model.safetensors")
+    weights["embeddings.word_embeddings.weight"] += 1
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,21 +13,9 @@ from service.errors import DeadlineExceeded, InferenceFailed, QueueFull
 from service.scorer import PAIRS_A_STEP
 from service.text_tokens import INLINE_MAX_CHARS
 from tests.fakes import FakePair, until
-from tests.service.scorer_bench import Bench, a_bench, query, several
+from tests.service.scorer_bench import Bench, query, several
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with a_bench() as made:
-        yield made
-
-
-@pytest.fixture
-async def cached() -> AsyncIterator[Bench]:
-    async with a_bench(cache_bytes=2**20) as made:
-        yield made
 
 
 async def test_scores_keep_the_order_and_the_ids_of_the_ads(bench: Bench) -> None:

@@ -4,34 +4,22 @@ import asyncio
 import dataclasses
 import gc
 import weakref
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from service.batching.cost_model import BatchCost
-from service.caching.score_cache import ScoreCache
+from service.caching.score_cache import KEPT_AT_ONCE_PAIRS, ScoreCache
 from service.caching.token_cache import TokenCache
 from service.domain import Ad, PairStatus, ScoreQuery
 from service.errors import InferenceFailed, QueueFull
 from service.scorer import PAIRS_A_STEP, Scorer
 from service.text_tokens import TextTokens
 from tests.fakes import FakeModel, FakePair, generation, until
-from tests.service.scorer_bench import Bench, FakeText, a_bench, query, several
+from tests.service.scorer_bench import Bench, FakeText, query, several
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with a_bench() as made:
-        yield made
-
-
-@pytest.fixture
-async def cached() -> AsyncIterator[Bench]:
-    async with a_bench(cache_bytes=2**20) as made:
-        yield made
 
 
 async def test_a_pair_that_was_scored_before_comes_from_the_cache_with_the_same_score(
@@ -89,7 +77,7 @@ async def test_identical_pairs_in_flight_run_once(cache_bytes: int) -> None:
     assert [ad.score for ad in (await second).scores] == [0.06, 0.07, 0.05]
     assert sorted(pair.logit for batch in bench.model.batches for pair in batch) == [5, 6, 7]
     assert bench.scores.store.counts.joined == 3
-    assert bench.scorer._in_flight == {}
+    assert len(bench.scorer._in_flight) == 0
     await bench.batcher.drain(timeout_s=30)
 
 
@@ -157,10 +145,10 @@ async def test_what_a_large_request_computed_is_kept_in_steps_too(
         insert(self, keys, *values)
 
     monkeypatch.setattr(ScoreCache, "insert", noted)
-    texts = [str(number) for number in range(2 * PAIRS_A_STEP + 2)]
+    texts = [str(number) for number in range(2 * KEPT_AT_ONCE_PAIRS + 2)]
     await cached.scorer.score(query(*texts, timeout_s=60))
     cached.scorer.prepare(query("another"), accepted_s=0)
-    assert kept == [PAIRS_A_STEP, PAIRS_A_STEP, 2]
+    assert kept == [KEPT_AT_ONCE_PAIRS, KEPT_AT_ONCE_PAIRS, 2]
 
 
 async def test_pairs_that_were_made_up_are_looked_up_but_not_kept(cached: Bench) -> None:

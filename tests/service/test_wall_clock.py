@@ -9,7 +9,7 @@ from tests.service.test_imports import ROOT, imported_modules
 READS_WALL_TIME = {
     "service/model_life/model_life.py",  # since when a model serves, for people
     "service/api/keys.py",  # when keys were read, for people
-    "service/app.py",  # since when a shadow scores, likewise
+    "service/composition/shadowing.py",  # since when a shadow scores, likewise
     "service/workers/membership.py",  # when a reload of all workers ended, likewise
     "service/api/compatible/tei.py",  # fields of other protocols
     "service/api/compatible/rerank.py",

@@ -12,7 +12,7 @@ from typing import Any
 from deploy.benchmarks.mixed_pairs import MixedRequest
 from deploy.benchmarks.peers.environments import python_of
 from deploy.benchmarks.peers.models import ModelFiles
-from service.scoring.bundle import read_manifest
+from service.scoring.bundle_files import read_manifest
 from service.scoring.calibration import Identity, ScoreCalibration
 
 # How far a score may be from that of the same pair alone. One scale for a whole tensor makes a

@@ -10,14 +10,9 @@ import shutil
 from pathlib import Path
 
 from service.scoring.bulk import bulk_logits
-from service.scoring.bundle import (
-    GOLDEN_FILE,
-    MANIFEST_FILE,
-    MODEL_FILE,
-    open_bundle,
-    read_manifest,
-)
-from service.scoring.bundle import sha256_of as sha256
+from service.scoring.bundle import open_bundle
+from service.scoring.bundle_files import GOLDEN_FILE, MANIFEST_FILE, MODEL_FILE, read_manifest
+from service.scoring.bundle_files import sha256_of as sha256
 from service.scoring.onnx_model import OnnxModel
 
 LOGIT_TOLERANCE = 1.0  # its golden pairs move with their batch

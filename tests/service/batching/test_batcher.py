@@ -260,7 +260,7 @@ async def test_a_pair_that_runs_already_is_shared_and_not_run_again(bench: Bench
 
 
 async def test_one_ad_behind_500_is_in_the_next_batch(bench: Bench) -> None:
-    bench.batcher._queue._machine = Machine(1, LIMITS.max_pairs, FAR_S)
+    bench.batcher._dispatch.queue._machine = Machine(1, LIMITS.max_pairs, FAR_S)
     bench.model.hold()
     auction(bench, [FakePair(20)] * 500)
     small = auction(bench, [FakePair(60, logit=7.0)])
@@ -274,7 +274,7 @@ async def test_draining_finishes_what_was_accepted_and_takes_no_more(bench: Benc
     bench.model.hold()
     requests = [auction(bench, [FakePair(10)] * 6) for _ in range(3)]
     drain = asyncio.ensure_future(bench.batcher.drain(timeout_s=60))
-    await until(lambda: bench.batcher._drained is not None)
+    await until(lambda: bench.batcher._dispatch.draining)
     with pytest.raises(NotReady):
         auction(bench, [FakePair(10)])
     bench.model.release()

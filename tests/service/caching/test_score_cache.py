@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.caching.score_cache import ScoreCache
+from service.caching.score_cache import KEPT_AT_ONCE_PAIRS, ScoreCache
 
 MIB = 2**20
 
@@ -35,3 +35,38 @@ def test_another_models_cache_takes_the_same_memory_where_it_fits_and_no_score()
     again = ScoreCache(MIB, 1, "v1", before=after)
     assert again.lookup(again.keys("q", ["ad"]))[0].all()
     assert ScoreCache(MIB, 3, "v3", before=cache).store is not cache.store
+
+
+def test_what_is_kept_is_found_at_the_next_look() -> None:
+    cache = ScoreCache(MIB, 1, "v1")
+    one, other = cache.keys("q", ["one", "other"])
+    cache.keep(one, np.array([1.5], np.float32), truncated=True)
+    found, logits, truncated = cache.lookup([one, other])
+    assert found.tolist() == [True, False]
+    assert (logits[0].tolist(), bool(truncated[0])) == ([1.5], True)
+
+
+def test_what_is_kept_goes_into_the_store_in_steps() -> None:
+    cache = ScoreCache(MIB, 1, "v1")
+    keys = cache.keys("q", [str(number) for number in range(KEPT_AT_ONCE_PAIRS)])
+    for key in keys[:-1]:
+        cache.keep(key, np.ones(1, np.float32), truncated=False)
+    assert cache.store.counts.entries == 0
+    cache.keep(keys[-1], np.ones(1, np.float32), truncated=False)
+    assert cache.store.counts.entries > KEPT_AT_ONCE_PAIRS / 2  # some may share a place
+
+
+def test_without_memory_nothing_is_kept_not_even_for_a_moment() -> None:
+    cache = ScoreCache(0, 1, "v1")
+    [key] = cache.keys("q", ["ad"])
+    cache.keep(key, np.ones(1, np.float32), truncated=False)
+    assert cache._fresh == []
+    assert not cache.lookup([key])[0].any()
+
+
+def test_a_pair_has_the_same_key_whether_its_query_is_the_requests_or_its_own() -> None:
+    cache = ScoreCache(0, 1, "v1")
+    assert cache.keys_of_pairs(["q", "r"], ["ad", "ad"]) == [
+        *cache.keys("q", ["ad"]),
+        *cache.keys("r", ["ad"]),
+    ]

@@ -10,7 +10,8 @@ from service.batching.planner import BatchLimits
 from service.caching.score_cache import Logits
 from service.model_life import loaded_model
 from service.model_life.loaded_model import LoadedModel, ModelSource
-from service.scoring.bundle import Bundle, golden_logits
+from service.scoring.bundle import Bundle
+from service.scoring.golden_pairs import golden_logits
 from service.startup_errors import BundleCorrupt, BundleMissing, InvalidSetting
 from tests.bundle_variants import damage, link
 

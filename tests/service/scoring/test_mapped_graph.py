@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from service.domain import Ad
-from service.scoring.bundle import MODEL_FILE, open_bundle, self_test
+from service.scoring.bundle import open_bundle
+from service.scoring.bundle_files import MODEL_FILE
+from service.scoring.golden_pairs import self_test
 from service.scoring.mapped_graph import GRAPH, mapped_graph
 
 ADS = [Ad("a", text="red shoe"), Ad("b", text="cheap bag " * 9)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.scoring.bundle import read_manifest
+from service.scoring.bundle_files import read_manifest
 from service.scoring.manifest import Manifest
 from service.scoring.target import cpu_flags, multiplies_eight_bits_exactly, require_target
 from service.startup_errors import BundleIncompatible

@@ -153,7 +153,7 @@ async def test_bulk_work_is_queued_as_such(caller: Caller) -> None:
     asked = Asked(["q"], ["1", "2", "3"], priority=Priority.BATCH)
     task = asyncio.ensure_future(score_pairs(caller.call, asked))
     await until(lambda: bool(caller.bench.scorer._in_flight))
-    (job, *_) = caller.bench.scorer._in_flight.values()
+    (job, *_) = caller.bench.scorer._in_flight._jobs.values()
     assert {claim.request.priority for claim in job.claims} <= {Priority.BATCH}
     assert job._subscribers[0][0].priority is Priority.BATCH
     caller.bench.model.release()

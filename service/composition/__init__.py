@@ -1,0 +1,1 @@
+"""The parts of a running service, each made from the settings; `service.app` joins them."""
