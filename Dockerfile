@@ -57,14 +57,17 @@ COPY model_export/ model_export/
 ENV ORT_DISABLE_TELEMETRY=1
 
 
-# The service runs as another user than the one that exports.
+# The service runs as another user than the one that exports. Without latency in the report, which
+# would be of the machine that builds, the bundle's bytes are the same in every build.
 FROM export AS bundle_cpu
-RUN /srv/export/bin/python -m model_export export --precision int8 --out bundles/default \
+RUN /srv/export/bin/python -m model_export export --precision int8 --no-latency \
+        --out bundles/default \
     && chmod -R a=rX,u+w bundles
 
 
 FROM export AS bundle_gpu
-RUN /srv/export/bin/python -m model_export export --precision fp16 --out bundles/default \
+RUN /srv/export/bin/python -m model_export export --precision fp16 --no-latency \
+        --out bundles/default \
     && chmod -R a=rX,u+w bundles
 
 
@@ -75,8 +78,8 @@ RUN --mount=type=secret,id=pip_conf,target=/etc/pip.conf \
     && /srv/venv/bin/pip install --no-cache-dir --constraint requirements.lock '.[loadtest]' \
     && /srv/venv/bin/pip uninstall --quiet --yes adrel setuptools pip
 # The folder is there so that a volume in its place belongs to the user, too.
-RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent \
-        --shell /usr/sbin/nologin adrel \
+RUN echo adrel:x:10001:10001::/nonexistent:/usr/sbin/nologin >>/etc/passwd \
+    && echo adrel:x:10001: >>/etc/group \
     && install --directory --owner 10001 --group 10001 /report
 WORKDIR /srv/adrel
 COPY service/ service/
@@ -92,8 +95,8 @@ ENTRYPOINT ["/srv/venv/bin/python", "-m", "deploy.loadtest", "--out", "/report"]
 
 FROM ${BASE_IMAGE} AS runtime
 # A fixed number, so that an orchestrator can check that it is not root, and who owns a volume.
-RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent \
-        --shell /usr/sbin/nologin adrel
+RUN echo adrel:x:10001:10001::/nonexistent:/usr/sbin/nologin >>/etc/passwd \
+    && echo adrel:x:10001: >>/etc/group
 # Everything belongs to root: the service can change none of it.
 COPY LICENSE deploy/docker/healthcheck.py /srv/adrel/
 # In a container loopback is nobody's; what reaches the port is decided where it is published.

@@ -72,7 +72,8 @@ class ProviderUnavailable(StartupError):
     def __init__(self, asked: str, available: Sequence[str]) -> None:
         super().__init__(
             f"execution provider {asked} is not available, there are: {', '.join(available)}; "
-            "install the extra that has it (serve-gpu for CUDA) or ask for another"
+            "install the extra that has it (serve-gpu for CUDA), hand in the GPU with its driver, "
+            "or ask for another"
         )
 
 

@@ -8,13 +8,15 @@
 #   ENGINE      docker, podman or buildah; default: the first of them that works here.
 #               buildah needs neither a daemon nor a container runtime, but root.
 #   IMAGE       name of the image; default adrel
-#   TARGET      of the Dockerfile: cpu (default), or gpu, which is built but not started: it would
-#               need the device
+#   TARGET      of the Dockerfile: cpu (default); gpu, which has to refuse to start where the
+#               container has no GPU; loadtest, which is built but not started
 #   BASE_IMAGE  another base with Python 3.11 and venv; default: the Dockerfile's, or one made of
 #               Debian's packages (base_image.sh) where that cannot be pulled
 #   HOST_PIP    1: install as pip does on this machine (host_pip.sh; podman and buildah)
 #   PIP_CONF    a pip.conf for the build, for a network with a mirror; stays out of the image
 #   PORT        loopback port of the container; default 8099
+#   SOURCE_DATE_EPOCH  time of the image and, with podman and buildah, of all files in its layers;
+#               default: of the last commit. README.md tells how two builds come out the same
 #
 # Options after `--` go to the engine's build, e.g. --build-arg PIP_INDEX_URL=... or --volume.
 set -euo pipefail
@@ -33,8 +35,11 @@ fail() { echo "build_and_smoke: $*" >&2 && exit 1; }
 step() { echo "== $*" >&2; }
 now_ms() { date +%s%3N; }
 
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+export SOURCE_DATE_EPOCH
 default_base=$(sed --quiet 's/^ARG BASE_IMAGE=//p' Dockerfile)
-own_base=localhost/adrel-base
+# By its recipe, so that one of another recipe is not taken for it.
+own_base=localhost/adrel-base:$(sha256sum deploy/docker/base_image.sh | head -c 12)
 
 # Sets `engine` and `base`: the first engine that can start a container here. That podman is
 # installed or that docker answers does not say so.
@@ -56,7 +61,7 @@ choose_base() {
     # Not `images`: docker's says "none" with success.
     "$engine" inspect --type image "$base" >/dev/null 2>&1 || {
         step "cannot pull $default_base: a base of Debian's packages"
-        deploy/docker/base_image.sh "$engine" "$base"
+        SOURCE_DATE_EPOCH=0 deploy/docker/base_image.sh "$engine" "$base"
     }
 }
 
@@ -68,14 +73,14 @@ build() {
         mapfile -t -O "${#options[@]}" options < <(deploy/docker/host_pip.sh "$work/pip.conf")
     fi
     # An OCI image has no place for a HEALTHCHECK; the docker format has.
-    [ "$engine" = docker ] || options+=(--format docker)
+    [ "$engine" = docker ] || options+=(--format docker --timestamp "$SOURCE_DATE_EPOCH")
     # chroot is the isolation that works where there is no container runtime.
     [ "$engine" != buildah ] || options+=(--isolation chroot --layers)
     "$engine" build "${options[@]}" "$@" . >&2
 }
 
-# start, alive, inside COMMAND... and stop: the same four for each engine. `stop` fails unless the
-# service ended by itself with 0 after SIGTERM.
+# The same for each engine: start, alive, inside COMMAND..., logs, stop, which fails unless the
+# service ended by itself with 0 after SIGTERM, ended_with CODE, clean_up and size IMAGE.
 if_docker() {
     start() {
         container=adrel-smoke-$$ # known before it runs: one that fails to start is removed too
@@ -87,10 +92,11 @@ if_docker() {
     logs() { "$engine" logs "$container"; }
     stop() {
         "$engine" stop --time "$stop_limit_s" "$container" >/dev/null
-        [ "$("$engine" inspect --format '{{.State.ExitCode}}' "$container")" = 0 ]
+        ended_with 0
     }
+    ended_with() { [ "$("$engine" inspect --format '{{.State.ExitCode}}' "$container")" = "$1" ]; }
     clean_up() { [ -z "$container" ] || "$engine" rm --force "$container" >/dev/null; }
-    size() { "$engine" image inspect --format '{{.Size}}' "$image" | awk '{print int($1 / 1e6), "MB"}'; }
+    size() { "$engine" image inspect --format '{{.Size}}' "$1" | awk '{print int($1 / 1e6), "MB"}'; }
 }
 
 # buildah has no `run` of that kind: the root filesystem is mounted read-only and entered with
@@ -122,31 +128,53 @@ if_buildah() {
     inside() { "${enter[@]}" "$@"; }
     logs() { cat "$work/log"; }
     stop() {
-        local watchdog code=0
         kill -TERM "$pid"
-        (exec sleep "$stop_limit_s") & # `wait` has no time limit of its own
-        watchdog=$!
-        wait -n "$pid" "$watchdog" || code=$?
-        if alive; then return 1; fi
+        within "$stop_limit_s" gone && ended_with 0
+    }
+    ended_with() {
+        local code=0
+        wait "$pid" || code=$?
         pid=
-        kill "$watchdog"
-        [ "$code" = 0 ]
+        [ "$code" = "$1" ]
     }
     clean_up() {
         [ -z "${pid:-}" ] || kill -KILL "$pid" 2>/dev/null || true
         ! mountpoint --quiet "$work/root" || umount --recursive "$work/root"
         [ -z "$container" ] || buildah rm "$container" >/dev/null
     }
-    size() { buildah images --format '{{.Size}}' "$image" | head -1; }
+    size() { buildah images --format '{{.Size}}' "$1" | head -1; }
 }
 
-wait_until_ready() {
-    local deadline_ms=$(($(now_ms) + ready_limit_s * 1000))
-    until curl --silent --fail --output /dev/null "$url/readyz"; do
-        alive || fail "the container stopped before it was ready: $(logs 2>&1 | tail -5)"
-        [ "$(now_ms)" -lt "$deadline_ms" ] || fail "not ready within $ready_limit_s s"
+# within SECONDS CONDITION: wait until it holds.
+within() {
+    local deadline_ms=$(($(now_ms) + $1 * 1000))
+    until "$2"; do
+        [ "$(now_ms)" -lt "$deadline_ms" ] || return 1
         sleep 0.05
     done
+}
+
+gone() { ! alive; }
+ready() { curl --silent --fail --output /dev/null "$url/readyz"; }
+ready_or_gone() { ready || gone; }
+
+# Sets `ready_ms`.
+wait_until_ready() {
+    local started_ms
+    started_ms=$(now_ms)
+    start
+    within "$ready_limit_s" ready_or_gone || fail "not ready within $ready_limit_s s"
+    ready_ms=$(($(now_ms) - started_ms))
+    ready || fail "the container stopped before it was ready: $(logs 2>&1 | tail -5)"
+}
+
+# A service for the GPU never falls back to the CPU in silence.
+refuses_without_a_gpu() {
+    start
+    within "$ready_limit_s" ready_or_gone || fail "neither ready nor ended within $ready_limit_s s"
+    if alive; then fail "serves, though no GPU was handed in"; fi
+    ended_with 1 || fail "did not end with 1: $(logs 2>&1 | tail -5)"
+    logs 2>&1 | grep CUDAExecutionProvider || fail "does not say what is missing: $(logs 2>&1)"
 }
 
 score_once() {
@@ -177,15 +205,22 @@ if [ "$engine" = buildah ]; then if_buildah; else if_docker; fi
 
 step "build the target $target with $engine"
 build "$@"
-if [ "$target" != cpu ]; then
-    echo "image $(size), not started"
+sizes="image $(size "$image"), of which the base $(size "$base")"
+case $target in
+cpu) ;;
+gpu)
+    step "start without a GPU"
+    refuses_without_a_gpu
+    echo "$sizes; refuses to start without a GPU"
     exit
-fi
+    ;;
+*)
+    echo "$sizes; not started"
+    exit
+    ;;
+esac
 step "start"
-started_ms=$(now_ms)
-start
 wait_until_ready
-ready_ms=$(($(now_ms) - started_ms))
 step "score"
 score_once
 echo
@@ -193,4 +228,4 @@ step "check"
 check_inside
 step "stop"
 stop || fail "the service did not end with 0 after SIGTERM"
-echo "image $(size), ready in $ready_ms ms"
+echo "$sizes; ready in $ready_ms ms"
