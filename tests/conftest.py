@@ -23,6 +23,7 @@ settings.register_profile("adrel", deadline=None, max_examples=USUAL)
 settings.register_profile("long", deadline=None, max_examples=20 * USUAL)
 settings.load_profile("adrel")  # --hypothesis-profile has the last word
 
+
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small BERT sequence classifier."""
