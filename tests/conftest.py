@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -23,20 +22,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("adrel", deadline=None, max_examples=USUAL)
 settings.register_profile("long", deadline=None, max_examples=20 * USUAL)
 settings.load_profile("adrel")  # --hypothesis-profile has the last word
-
-# Folders whose tests share what is dear to make: one process has them all.
-TOGETHER = ("tests/deploy/clients", "tests/deploy/ray")
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the names
-def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Name what stays in one process, where several run tests: a file, or a whole folder."""
-    if not config.pluginmanager.has_plugin("xdist"):
-        return
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        folders = [folder for folder in TOGETHER if file.startswith(f"{folder}/")]
-        item.add_marker(pytest.mark.xdist_group(*(folders or [file])))
 
 
 @pytest.fixture(scope="session")
