@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from service.scoring.shrunk_text import ShrunkText
 from service.scoring.spelled_specials import SpelledSpecials
 from service.scoring.word_pieces import word_pieces
 
@@ -157,6 +158,7 @@ class PairEncoder:
             tokenizer.model.dropout = None  # of training: the same text must give the same tokens
         self._tokenizer = tokenizer
         self._words = word_pieces(tokenizer)
+        self._shrunk = ShrunkText(self._words.longest_word_chars) if self._words else None
         self.frame = learn_frame(tokenizer)
         self._specials = SpelledSpecials(tokenizer)
         self._room_tokens = max_length_tokens - self.frame.n_special_tokens
@@ -186,15 +188,23 @@ class PairEncoder:
         """The token ids of each text by itself, without special tokens. Thread-safe.
 
         Of a text much longer than the model reads only a beginning is tokenized, which has more
-        tokens than are kept; so the pair is the same as if all were.
+        tokens than are kept; so the pair is the same as if all were. (But for a BERT tokenizer a
+        text ends where only marks without letters, or the like, follow for thousands of
+        characters.)
         """
         enough = self.max_length_tokens + BOUNDARY_TOKENS
         limit_chars = CHARS_A_TOKEN * enough
         made = self._cut([text[:limit_chars] for text in texts])
         for index, text in enumerate(texts):
             if len(text) > limit_chars and len(made[index]) < enough:  # white space, or odd words
-                [made[index]] = self._cut([text])
+                [made[index]] = self._cut([self._with_enough_tokens(text, enough)])
         return made
+
+    def _with_enough_tokens(self, text: str, enough: int) -> str:
+        if self._shrunk is None:
+            return text
+        limit_chars = self._shrunk.word_chars * enough
+        return self._shrunk(text, limit_chars)[:limit_chars]
 
     def _cut(self, texts: Sequence[str]) -> list[TextIds]:
         words = self._words

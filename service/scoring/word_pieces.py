@@ -45,6 +45,7 @@ class WordPieces:
         vocabulary: dict[str, list[int]],
         *,
         lowercase: bool,
+        longest_word_chars: int = 100,
     ) -> None:
         """Remember.
 
@@ -52,7 +53,9 @@ class WordPieces:
             cut: The library's ids of each of some texts.
             vocabulary: Words that are known for good.
             lowercase: The tokenizer makes no difference of case.
+            longest_word_chars: It does not cut longer words: they are one unknown token.
         """
+        self.longest_word_chars = longest_word_chars
         self._cut = cut
         # Ids as bytes: a fifth of the memory of lists of numbers, and faster to join.
         self._vocabulary = {word: _packed(ids) for word, ids in vocabulary.items()}
@@ -127,4 +130,4 @@ def word_pieces(tokenizer: Tokenizer) -> WordPieces | None:
         encodings = tokenizer.encode_batch_fast(words, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
-    return WordPieces(cut, words, lowercase=lowercase)
+    return WordPieces(cut, words, lowercase=lowercase, longest_word_chars=longest)
