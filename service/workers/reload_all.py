@@ -1,7 +1,7 @@
 """Another model in every worker: one after the other, so that the others serve meanwhile.
 
-The first is the canary: what it refuses no other is asked to load. A later one that cannot load
-what the canary could is replaced by a fresh process, which loads it at its start.
+The first that serves is the canary: what it refuses no other is asked to load. A later one that
+cannot load what the canary could is replaced by a fresh process, which loads it at its start.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from service.domain import ReloadResult
 from service.errors import BundleRefused, ReloadRunning, ServiceError
+from service.startup_errors import StartupError
 from service.workers.link import AskFailed, LinkLost
 from service.workers.shared_folder import PinnedBundle
 from service.workers.slot import Slot
@@ -68,7 +69,7 @@ class ReloadAll:
             try:
                 return await self._reload()
             except BundleRefused:
-                raise  # the canary has logged and counted it
+                raise  # has been logged and counted
             except Exception as error:
                 logger.error("the bundle was not reloaded", extra={"why": str(error)})
                 self._on_failed()
@@ -76,6 +77,7 @@ class ReloadAll:
 
     async def _reload(self) -> list[dict[str, Any]]:
         slots = [slot for slot in self._slots if slot.worker is not None]
+        slots.sort(key=lambda slot: not _serves(slot.worker))  # who starts may never serve
         if not slots:
             raise ServiceError("no worker serves that could reload")
         first = await self._try(slots[0])
@@ -88,9 +90,13 @@ class ReloadAll:
         return outcomes
 
     async def _try(self, canary: Slot) -> dict[str, Any]:
-        """What the first worker tells; where it fails, all stays pinned as it was."""
+        """What the canary tells; where it fails, all stays pinned as it was."""
         try:
             before = self._pinned.advance()
+        except StartupError as error:
+            logger.error("the bundle was not reloaded", extra={"why": str(error)})
+            self._on_failed()
+            raise BundleRefused(error) from error
         except OSError as error:
             raise ServiceError(f"the bundle could not be pinned: {error}") from error
         try:
@@ -158,4 +164,8 @@ async def _served(slot: Slot) -> WorkerProcess | None:
         await asyncio.wait({serving, worker.ended}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         serving.cancel()
-    return worker if worker.served.is_set() and not worker.ended.done() else None
+    return worker if _serves(worker) else None
+
+
+def _serves(worker: WorkerProcess | None) -> bool:
+    return worker is not None and worker.served.is_set() and not worker.ended.done()

@@ -184,8 +184,6 @@ class Supervisor:
             await asyncio.wait({life}, timeout=0.02)
 
     async def _start(self, number: int) -> WorkerProcess:
-        self._pinned.refresh()
-
         def describe(link: int) -> WorkerSpec:
             admin = self._admin_listener
             inherited = Inherited(

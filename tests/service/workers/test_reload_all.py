@@ -8,6 +8,7 @@ import pytest
 
 from service.domain import ReloadResult
 from service.errors import BundleRefused, ReloadRunning, ServiceError
+from service.startup_errors import BundleMissing
 from service.workers.link import AskFailed, LinkLost
 from service.workers.reload_all import ReloadAll, overall
 from service.workers.shared_folder import PinnedBundle
@@ -25,8 +26,11 @@ class FakePinned:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.trouble: Exception | None = None
 
     def advance(self) -> Path:
+        if self.trouble is not None:
+            raise self.trouble
         self.calls.append("advance")
         return Path("old")
 
@@ -87,6 +91,27 @@ async def test_what_the_canary_refuses_no_other_is_asked_to_load() -> None:
     assert bench.n_failed == 0  # the canary counts what it refuses
 
 
+@pytest.mark.parametrize(
+    ("trouble", "told"),
+    [
+        (BundleMissing(Path("x")), (BundleRefused, "serves on: no bundle at x")),
+        (OSError("disk full"), (ServiceError, "could not be pinned: disk full")),
+    ],
+)
+async def test_what_cannot_be_pinned_no_worker_is_asked_to_load(
+    trouble: Exception, told: tuple[type[Exception], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(CHANGED, CHANGED)
+    bench.pinned.trouble = trouble
+    error, message = told
+    with pytest.raises(error, match=message):
+        await bench.reload()
+    assert bench.asked() == []
+    assert bench.pinned.calls == []
+    assert bench.n_failed == 1
+    assert [one.message for one in caplog.records] == ["the bundle was not reloaded"]
+
+
 @pytest.mark.parametrize("trouble", [LinkLost(), AskFailed("bug")])
 async def test_a_canary_that_dies_or_fails_leaves_the_others_alone(trouble: Exception) -> None:
     bench = Bench(trouble, CHANGED)
@@ -122,6 +147,18 @@ async def test_a_worker_that_starts_is_waited_for_since_it_may_be_loading_the_ol
     assert bench.asked() == [1]
     bench.slots[1].fake.served.set()
     assert len(await reloading) == 2
+
+
+async def test_a_first_worker_that_cannot_start_is_not_the_canary_where_another_serves() -> None:
+    bench = Bench(CHANGED, CHANGED)
+    first = bench.slots[0].fake
+    first.served.clear()
+    reloading = asyncio.create_task(bench.reload())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert bench.asked() == [2]
+    first.end(1)
+    assert await reloading == [{"worker": 2, **CHANGED}]
 
 
 async def test_a_place_between_two_lives_is_left_out() -> None:

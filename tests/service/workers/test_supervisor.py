@@ -33,6 +33,7 @@ def two(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
     shares = [CoreShare((), 1), CoreShare((), 1)]
     monkeypatch.setattr(supervisor, "core_shares", lambda _: shares)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "manifest.json").touch()  # read by workers alone
     return Settings(workers=2, port=0, bundle=tmp_path)
 
 
