@@ -125,7 +125,8 @@ def _check_paths(job: FileJob) -> None:
     if job.resume and len(there) == 2:
         raise OutputExists(
             f"nothing is left to resume: {job.out} and {job.rejects} are there, whole, of a run "
-            "that has ended; whether of this input and model is not kept, so delete both to score anew"
+            "that has ended; whether of this input and model is not kept, so delete both to score "
+            "anew"
         )
     for path in there:
         raise OutputExists(f"{path} exists already; delete it, or choose another name")
