@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
 import uvicorn
@@ -17,9 +18,22 @@ from service.listening import url_of
 
 logger = logging.getLogger(__name__)
 
+_of_admin_server: ContextVar[bool] = ContextVar("of_admin_server", default=False)
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Not what uvicorn says of a process, where the main server says it too."""
+    return record.levelno > logging.INFO or not _of_admin_server.get()
+
 
 class AdminServer(uvicorn.Server):
     """The operators' server: a guest in the main one's event loop, which starts and stops it."""
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until `should_exit`, in a task of its own, and log no more than warnings."""
+        _of_admin_server.set(True)
+        logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
+        await super().serve(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -9,21 +9,21 @@ from __future__ import annotations
 CORES = 2
 """Of the machine. Times on more or fewer are reckoned in proportion, which was not tried."""
 
-PAIRS_PER_S = 835.0
+PAIRS_PER_S = 800.0
 """Over HTTP at saturation, 32 callers (`bench_service`)."""
 
-BARE_PAIRS_PER_S = 855.0
+BARE_PAIRS_PER_S = 876.0
 """ONNX Runtime alone on the same pairs (`bench_service`): the rest is HTTP, in one thread."""
 
 CACHED_PAIRS_PER_S = 43_100.0
 """Requests that hit the cache throughout (`bench_cache`): one process, so one event loop."""
 
-IDLE_MS = 33.0
+IDLE_MS = 34.8
 """One request of `IDLE_ADS` ads to an idle service, nothing cached, p50 (`bench_service`)."""
 
 IDLE_ADS = 20
 
-IDLE_OVERHEAD_MS = 3.6
+IDLE_OVERHEAD_MS = 4.4
 """What of `IDLE_MS` is not the model's (`bench_service`)."""
 
 BUSIEST_OVER_MEAN = 1.25

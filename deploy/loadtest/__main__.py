@@ -2,8 +2,8 @@
 
 Measures what the service does for callers in a closed loop, then sends requests at constant mean
 rates of which that is the measure, then a spike. Exit code 0 where all went well or was too much
-for the service, 1 where an answer was none or an error was no overload, or nothing could be
-measured, 2 for wrong options.
+for the service, 1 where an answer was none or an error was no overload, the service went
+before the end, or nothing could be measured, 2 for wrong options.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> int:
     page = _write(report, options.out)
     _print(report)
     print(f"\nreport: {page}")
-    return int(report["fault_pairs"] > 0)
+    return int(report["fault_pairs"] > 0 or report["stopped"] is not None)
 
 
 def _options() -> argparse.Namespace:
@@ -67,7 +67,17 @@ def _options() -> argparse.Namespace:
     add("--timeline", choices=("spike", "ramp", "none"), default="spike",
         help="a run that is shown second by second")  # fmt: skip
     add("--timeline-s", type=_seconds, default=25, metavar="S", help="of that run")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.url is not None:
+        try:
+            options.url = checked_url(options.url, host_is_mine=options.host_is_mine)
+        except NoTarget as error:
+            parser.error(f"argument --url: {error}")
+    elif not (options.bundle / "manifest.json").is_file():
+        parser.error(
+            f"argument --bundle: no bundle in {options.bundle}: make export builds the default one"
+        )
+    return options
 
 
 def _seconds(text: str) -> int:
@@ -85,10 +95,8 @@ def _loads(text: str) -> tuple[float, ...]:
 def _service(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """URL and description of the service that is put under load."""
     if options.url is not None:
-        yield checked_url(options.url, host_is_mine=options.host_is_mine), options.url
+        yield options.url, options.url
         return
-    if not (options.bundle / "manifest.json").is_file():
-        raise NoTarget(f"no bundle in {options.bundle}: make export builds the default one")
     # Here, since with --url no part of the service need be installed.
     from deploy.benchmarks import bench_setup
 
@@ -102,7 +110,6 @@ def _service(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 def _measure(options: argparse.Namespace, url: str, service: str) -> dict[str, Any]:
     api_key = os.environ.get(KEY_VARIABLE)
-    before = serving_model(url, api_key)
     shared = ["--ads", str(options.ads), "--seed", str(options.seed)]
     shared += ["--timeout-ms", f"{options.timeout_ms:g}", "--network-ms", f"{options.network_ms:g}"]
     shared += ["--host-is-mine"] if options.host_is_mine else []
@@ -114,7 +121,13 @@ def _measure(options: argparse.Namespace, url: str, service: str) -> dict[str, A
         "steady" if options.timeline == "none" else options.timeline,
         options.timeline_s,
     )
-    test = LoadTest(lambda run: run_locust(url, run, shared), loads, options.ads, _say)
+    test = LoadTest(
+        lambda run: run_locust(url, run, shared),
+        lambda: serving_model(url, api_key),
+        loads,
+        options.ads,
+        _say,
+    )
     measured = test.measure()
     settings = {
         "ads_per_request": options.ads,
@@ -123,7 +136,7 @@ def _measure(options: argparse.Namespace, url: str, service: str) -> dict[str, A
         "seed": options.seed,
         "seconds_counted_of_a_load": options.step_s,
     }
-    return document(measured, [before, serving_model(url, api_key)], service, settings)
+    return document(measured, test.models, service, settings)
 
 
 def _say(text: str) -> None:

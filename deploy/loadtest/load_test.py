@@ -14,11 +14,13 @@ from deploy.loadtest.load_figures import capacity, failures, fault_pairs, figure
 from deploy.loadtest.load_verdict import share_text
 from deploy.loadtest.locust_run import LocustFailed, LocustRun
 from deploy.loadtest.request_record import RecordedRun, RequestRecord
+from deploy.loadtest.target import NoTarget
 from deploy.loadtest.user_counts import Shape
 
 REPORT_VERSION = 1
 
 RunLocust = Callable[[LocustRun], RecordedRun]
+AskModel = Callable[[], dict[str, str]]
 Report = Callable[[str], None]
 
 
@@ -44,35 +46,70 @@ class Loads:
 
 
 class LoadTest:
-    """Runs and remembers."""
+    """Runs and remembers.
 
-    def __init__(self, run_locust: RunLocust, loads: Loads, n_ads: int, report: Report) -> None:
+    Attributes:
+        models: Name and version of the model that served: before the first run, after those with
+            faults, and at the end.
+    """
+
+    def __init__(
+        self,
+        run_locust: RunLocust,
+        ask_model: AskModel,
+        loads: Loads,
+        n_ads: int,
+        report: Report,
+    ) -> None:
+        self.models: list[dict[str, str]] = []
         self._run_locust = run_locust
+        self._ask_model = ask_model
         self._loads = loads
         self._n_ads = n_ads
         self._report = report
         self._records: list[RequestRecord] = []
         self._begun = 0
+        self._stopped: str | None = None
 
     def measure(self) -> dict[str, Any]:
-        """Run everything: minutes.
+        """Run everything: minutes. Less where the service or locust ends before.
 
         Returns:
-            The measured part of `report.json`.
+            The measured part of `report.json`; `stopped` says why there is no more of it.
 
         Raises:
-            LocustFailed: A run was none, or the service answers nothing.
+            NoTarget: No service answers before the first run.
+            LocustFailed: The first run was none, or the service answers nothing.
         """
+        self.models.append(self._ask_model())
         found = self._capacity()
-        rows = [self._step(step) for step in self._steps(found["requests_per_s"])]
+        rows, shown = self._rows(found["requests_per_s"])
+        if self._stopped is None:
+            self._see_whether_it_serves()
         return {
             "capacity": found,
             "steps": rows,
-            "timeline": self._timeline(found["requests_per_s"]),
+            "timeline": shown,
+            "stopped": self._stopped,
             "n_requests": len(self._records),
             "failures": failures(self._records),
             "fault_pairs": fault_pairs(self._records),
         }
+
+    def _rows(self, rate: float) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+        """Figures of the loads, and of the timeline where one is wanted and it comes to that."""
+        rows: list[dict[str, Any]] = []
+        try:
+            for step in self._steps(rate):
+                if self._stopped is not None:
+                    return rows, None
+                rows.append(self._step(step))
+            return rows, None if self._stopped is not None else self._timeline(rate)
+        except LocustFailed as error:
+            if not self._records:
+                raise
+            self._stopped = str(error)  # what was measured before is worth its page
+            return rows, None
 
     def _capacity(self) -> dict[str, Any]:
         given = self._loads.capacity_rps
@@ -80,7 +117,8 @@ class LoadTest:
             pairs = given * self._n_ads
             return {"requests_per_s": given, "pairs_per_s": pairs, "source": "as it was given"}
         run = load_plan.capacity_run(self._loads.capacity_s)
-        self._tell(f"capacity: {run.users} callers in a closed loop for {run.seconds} s")
+        lasting = _lead_in(run.seconds, self._loads.capacity_s)
+        self._tell(f"capacity: {run.users} callers in a closed loop for {lasting}")
         recorded = self._run(run)
         from_s = recorded.started_s + load_plan.CAPACITY_LEAD_S
         rate, pairs = capacity(recorded.requests, from_s, self._loads.capacity_s)
@@ -95,7 +133,7 @@ class LoadTest:
         return load_plan.steps(capacity_rps, self._loads.loads, self._loads.step_s)
 
     def _step(self, step: load_plan.Step) -> dict[str, Any]:
-        self._tell(f"{_arrivals(step)} for {step.run.seconds} s")
+        self._tell(f"{_arrivals(step)} for {_lead_in(step.run.seconds, step.counted_s)}")
         recorded = self._run(step.run)
         # The end of the run's time: what comes after it, until locust notices, is not of it.
         from_s = recorded.started_s + step.run.seconds - step.counted_s
@@ -125,7 +163,16 @@ class LoadTest:
     def _run(self, run: LocustRun) -> RecordedRun:
         recorded = self._run_locust(run)
         self._records += recorded.requests
+        if fault_pairs(recorded.requests):
+            self._see_whether_it_serves()
         return recorded
+
+    def _see_whether_it_serves(self) -> None:
+        try:
+            self.models.append(self._ask_model())
+        except NoTarget as error:
+            self._stopped = f"the service has gone: {error}"
+            self._report(f"      {self._stopped}")
 
     def _tell(self, text: str) -> None:
         self._begun += 1
@@ -144,7 +191,7 @@ def document(
 
     Args:
         measured: As of `LoadTest.measure`.
-        models: Name and version of the model that served, before and after.
+        models: Name and version of the model that served, in the order in which it was asked.
         service: Where it was, and as what.
         settings: Of the load.
     """
@@ -163,6 +210,10 @@ def document(
         "model_versions": versions,
         **measured,
     }
+
+
+def _lead_in(seconds: int, counted_s: int) -> str:
+    return f"{counted_s} s after {seconds - counted_s} s of lead-in"
 
 
 def _arrivals(step: load_plan.Step) -> str:

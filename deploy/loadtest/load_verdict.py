@@ -34,13 +34,22 @@ def verdict(document: Part) -> tuple[bool, str, list[str]]:
     steps = document["steps"]
     kept = last_kept(steps)
     sentences = list(_grounds(document, kept))
+    stopped = document["stopped"]
+    if stopped is not None:
+        sentences.insert(0, f"Stopped early: {stopped}. What follows ends there.")
     if document["fault_pairs"]:
         answer = (
             f"Faults: {document['fault_pairs']:,} pairs met an answer that is none, or an error "
             "that is no overload. The figures below are of a service that does not work."
         )
         return False, answer, sentences
-    return kept is not None, _answer(steps, kept, document["settings"]["patience_ms"]), sentences
+    if stopped is not None and not steps:
+        return False, "No load was measured.", sentences
+    return (
+        kept is not None and stopped is None,
+        _answer(steps, kept, document["settings"]["patience_ms"]),
+        sentences,
+    )
 
 
 def last_kept(steps: Sequence[Part]) -> Part | None:
@@ -98,11 +107,12 @@ def _grounds(document: Part, kept: Part | None) -> Iterator[str]:
         )
         if kept["cached_share"]:
             yield f"{share_text(kept['cached_share'])} of its scores came out of the cache."
-    yield from _beyond(steps, kept)
+    if steps and not (document["stopped"] and kept is steps[-1]):
+        yield from _beyond(steps, kept)
     if document["timeline"]:
         yield from _timeline(document["timeline"])
     waits_ms = [step["sent_late_p99_ms"] or 0.0 for step in steps]
-    if max(waits_ms) > SENT_LATE_MS:
+    if max(waits_ms, default=0.0) > SENT_LATE_MS:
         yield (
             f"The load generator was itself up to {number(max(waits_ms))} ms late (99th "
             "percentile): give it cores of its own, since latencies count from when a request "

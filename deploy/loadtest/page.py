@@ -58,24 +58,26 @@ def _body(document: Part, title: str) -> Iterator[str]:
     steps, settings, timeline = document["steps"], document["settings"], document["timeline"]
     yield f"<h1>{escaped(title)}</h1>"
     yield html_page.verdict_box(answer, " ".join(grounds), good=sound)
-    yield "<h2>At constant rates</h2>"
-    yield html_page.figures(
-        (plots.latency_by_load(steps, settings), _latency_note(steps)),
-        (
-            plots.goodput_by_load(steps, document["capacity"]["pairs_per_s"]),
-            "A pair is good when its score came within the caller's patience. Refused ones cost "
-            "an auction nothing but their score: it can go on at once.",
-        ),
-    )
+    if steps:
+        yield "<h2>At constant rates</h2>"
+        yield html_page.figures(
+            (plots.latency_by_load(steps, settings), _latency_note(steps)),
+            (
+                plots.goodput_by_load(steps, document["capacity"]["pairs_per_s"]),
+                "A pair is good when its score came within the caller's patience. Refused ones "
+                "cost an auction nothing but their score: it can go on at once.",
+            ),
+        )
     if timeline:
         yield f"<h2>In a {escaped(timeline['shape'])}</h2>"
         yield html_page.figures(
             (plots.goodput_by_second(timeline), "By the second in which a request was due."),
             (plots.latency_by_second(timeline, settings), "Of answers with scores."),
         )
-    yield "<h2>Loads</h2>"
-    yield table(STEP_COLUMNS, step_rows(document), _steps_note(document), kind="cards",
-                marked="is_kept")  # fmt: skip
+    if steps:
+        yield "<h2>Loads</h2>"
+        yield table(STEP_COLUMNS, step_rows(document), _steps_note(document), kind="cards",
+                    marked="is_kept")  # fmt: skip
     if document["failures"]:
         yield "<h2>What did not succeed</h2>"
         yield _failures(document["failures"])

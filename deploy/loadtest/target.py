@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import ipaddress
 import json
+import urllib.error
 import urllib.parse
 import urllib.request
+from http import HTTPStatus
 from typing import Any
+
+from deploy.loadtest.locust_options import KEY_VARIABLE
 
 MODELS_ROUTE = "/v1/models"
 ANSWER_TIMEOUT_S = 10.0
@@ -33,6 +38,8 @@ def checked_url(url: str, *, host_is_mine: bool) -> str:
         raise NoTarget(f"{url!r} is not a URL: {error}") from error
     if parts.scheme not in ("http", "https") or not host:
         raise NoTarget(f"{url!r} is not a URL like http://127.0.0.1:8000")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise NoTarget(f"{url!r} has more than scheme, host and port: the load test adds the path")
     if not host_is_mine and not is_loopback(host):
         raise NoTarget(
             f"{host} is not this machine, and load can put it out of service: "
@@ -65,7 +72,19 @@ def serving_model(url: str, api_key: str | None) -> dict[str, Any]:
         with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as answer:  # noqa: S310  # as above
             serving = json.load(answer)["serving"]
             return {"name": str(serving["name"]), "version": str(serving["version"])}
-    except OSError as error:  # refusals by status too
+    except urllib.error.HTTPError as error:
+        error.close()
+        told = str(error)
+        if error.code == HTTPStatus.UNAUTHORIZED:
+            told += f"; {_about_key(api_key)}"
+        raise NoTarget(f"GET {url}{MODELS_ROUTE}: {told}") from error
+    except (OSError, http.client.HTTPException) as error:
         raise NoTarget(f"GET {url}{MODELS_ROUTE}: {error}") from error
     except (ValueError, LookupError, TypeError) as error:
         raise NoTarget(f"GET {url}{MODELS_ROUTE}: not an answer of adrel") from error
+
+
+def _about_key(api_key: str | None) -> str:
+    if api_key:
+        return f"the service does not know the key in {KEY_VARIABLE}"
+    return f"the service wants a key, in the variable {KEY_VARIABLE}"

@@ -17,7 +17,8 @@ UNFINISHED = ".unfinished-"
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes its name, and that of an older one, when all is on the disk.
 
-    Two may write the same name at once: the last one stays.
+    Two may write the same name at once: the last one stays. An `OSError` in between, such as that
+    of a full disk, names the file.
     """
     unfinished = path.with_name(f"{UNFINISHED}{path.name}-{uuid.uuid4().hex[:12]}")
     try:
@@ -26,6 +27,10 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
+    except OSError as error:
+        if error.filename is None:  # a write knows no name
+            error.filename = str(path)
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 

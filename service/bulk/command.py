@@ -34,7 +34,7 @@ def main(argv: Sequence[str], limit_bytes: int, size: PartSize | None = None) ->
         aside, 128 + n after the signal n. (2 for options that do not exist.)
     """
     options = _parser().parse_args(argv)
-    rejects = options.rejects or options.out.with_suffix(".rejects.jsonl")
+    rejects = options.rejects or options.out.with_name(f"{options.out.name}.rejects.jsonl")
     job = FileJob(
         options.input, options.out, rejects, options.resume, limit_bytes, size or PartSize()
     )
@@ -44,8 +44,11 @@ def main(argv: Sequence[str], limit_bytes: int, size: PartSize | None = None) ->
         bundle = open_bundle(options.bundle)
         self_test(bundle)
         summary = score_file(job, bundle, options.threads, sys.stderr)
-    except (BulkError, StartupError, InferenceFailed, OSError) as error:
+    except (BulkError, StartupError, InferenceFailed) as error:
         print(f"adrel: {error}", file=sys.stderr)
+        return FAILED
+    except OSError as error:
+        print(f"adrel: {_about_disk(error, job)}", file=sys.stderr)
         return FAILED
     print(_told(summary, job, bundle))
     return SOME_REJECTED if summary.record.rejected else ALL_SCORED
@@ -53,6 +56,12 @@ def main(argv: Sequence[str], limit_bytes: int, size: PartSize | None = None) ->
 
 def _stop(number: int, _: object) -> None:
     sys.exit(STOPPED + number)
+
+
+def _about_disk(error: OSError, job: FileJob) -> str:
+    where, what = error.filename or job.out.parent, error.strerror or error
+    goes_on = "; --resume goes on with what is done" if job.parts_folder.exists() else ""
+    return f"{where}: {what}{goes_on}"
 
 
 def _told(summary: Summary, job: FileJob, bundle: Bundle) -> str:
@@ -97,8 +106,8 @@ def _parser() -> argparse.ArgumentParser:
         "--rejects",
         type=Path,
         metavar="FILE",
-        help="JSON Lines of the rows that are no pairs, with the reason of each (OUT with the "
-        "suffix .rejects.jsonl)",
+        help="JSON Lines of the rows that are no pairs, with the reason of each "
+        "(OUT.rejects.jsonl)",
     )
     add(
         "--resume",

@@ -155,9 +155,11 @@ class PartStore:
 
     def remove(self) -> None:
         """Delete the folder, and nothing in it that is not ours."""
-        ours = [*self.folder.glob(f"part-*{self._suffix}"), self._run / RUN_FILE]
-        for pattern in ("rejects-*.jsonl", "done-*.json", LOCK_FILE):
-            ours += self._run.glob(pattern)
+        # A stop in between must leave no part that is said to be done, and is not there.
+        ours = sorted(self._run.glob("done-*.json"))
+        ours += self.folder.glob(f"part-*{self._suffix}")
+        ours += self._run.glob("rejects-*.jsonl")
+        ours += [self._run / RUN_FILE, self._run / LOCK_FILE]
         for path in ours:
             path.unlink()
         self._run.rmdir()

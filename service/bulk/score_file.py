@@ -116,11 +116,20 @@ def score_file(
 def _check_paths(job: FileJob) -> None:
     if len({path.resolve() for path in (job.path, job.out, job.rejects)}) < 3:
         raise WrongArguments("the input, the output and the rejects must be three different files")
+    for path in (job.out, job.rejects):
+        if not path.parent.is_dir():
+            raise WrongArguments(f"{path}: there is no folder {path.parent}")
     if job.parts_folder.exists():
         return  # a stop in the last moment may have left some of them: they are written anew
-    for path in (job.out, job.rejects):
-        if path.exists():
-            raise OutputExists(f"{path} exists already; delete it, or choose another name")
+    there = [path for path in (job.out, job.rejects) if path.exists()]
+    if job.resume and len(there) == 2:
+        raise OutputExists(
+            f"nothing is left to resume: {job.out} and {job.rejects} are there, whole, of a run "
+            "that has ended; whether of this input and model is not kept, so delete both to score "
+            "anew"
+        )
+    for path in there:
+        raise OutputExists(f"{path} exists already; delete it, or choose another name")
 
 
 def _score_parts(

@@ -19,10 +19,17 @@ BODY = {"query": "red", "ads": ads("shoe")}
 
 
 def stop(service: RunningService) -> None:
-    """Send the signal, and wait until the service shows that it has come."""
+    """Send the signal, and wait until the service shows that it has come.
+
+    It is unready from the signal on, and ends connections from uvicorn's next look at its flag on.
+    """
     service.process.send_signal(signal.SIGTERM)
     with httpx.Client(base_url=service.url, timeout=DEADLINE_S, limits=EACH_ITS_OWN) as client:
-        until(lambda: client.get("/readyz").status_code == 503)
+        until(lambda: _shown(client.get("/readyz")) == (503, "close"))
+
+
+def _shown(answer: httpx.Response) -> tuple[int, str | None]:
+    return answer.status_code, answer.headers.get("connection")
 
 
 def test_until_nobody_sends_any_more_requests_are_taken_and_answered_but_it_is_not_ready(

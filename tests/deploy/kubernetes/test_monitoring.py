@@ -72,7 +72,11 @@ def test_the_autoscaler_s_target_is_the_plan_s(capsys: pytest.CaptureFixture[str
     told = re.search(r"adrel_queue_seconds at ([\d.]+) s", capsys.readouterr().out)
     assert told is not None
     [metric] = of_kind("overlays/cpu", "HorizontalPodAutoscaler")["adrel"]["spec"]["metrics"]
-    assert metric["pods"]["target"]["averageValue"] == f"{round(float(told[1]) * 1000)}m"
+    target_ms = round(float(told[1]) * 1000)
+    assert metric["pods"]["target"]["averageValue"] == f"{target_ms}m"
+    assert "--hit-share 0 " in arguments  # a fleet that starts has nothing cached
+    page = (KUBERNETES / "README.md").read_text(encoding="utf-8")
+    assert f"{target_ms} ms, rounded from\n  `python -m deploy.capacity {arguments}`" in page
     cores = container(of_kind("overlays/cpu", "Deployment")["adrel"])["resources"]["limits"]["cpu"]
     assert f"--cores-per-pod {cores}" in arguments
 

@@ -88,6 +88,16 @@ def test_selectors_select_pods(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_pods_are_spread_over_zones_and_over_the_nodes_of_each(name: str) -> None:
+    for deployment in of_kind(name, "Deployment").values():
+        constraints = pod(deployment)["topologySpreadConstraints"]
+        assert [one["topologyKey"] for one in constraints] == [
+            "topology.kubernetes.io/zone",
+            "kubernetes.io/hostname",
+        ]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_workload_may_lose_a_pod_and_keeps_others(name: str) -> None:
     budgets = of_kind(name, "PodDisruptionBudget")
     for own_name, deployment in of_kind(name, "Deployment").items():

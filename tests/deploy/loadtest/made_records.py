@@ -88,5 +88,6 @@ def report(*, spike: bool = True, **others: Any) -> dict[str, Any]:  # noqa: ANN
         "n_requests": 300,
         "failures": {"429 queue_full": 50},
         "fault_pairs": 0,
+        "stopped": None,
         **others,
     }

@@ -59,6 +59,21 @@ def test_a_fault_is_the_answer_whatever_was_kept() -> None:
     assert answer.startswith("Faults: 20 pairs")
 
 
+def test_a_test_that_was_stopped_says_so_and_nothing_of_a_limit() -> None:
+    stopped = "the service has gone: connection refused"
+    sound, _, grounds = verdict(report(steps=report()["steps"][:2], spike=False, stopped=stopped))
+    assert not sound
+    assert grounds[0].startswith(f"Stopped early: {stopped}.")
+    assert "limit" not in " ".join(grounds)
+
+
+def test_a_test_that_was_stopped_before_the_first_load_has_no_answer() -> None:
+    sound, answer, grounds = verdict(report(steps=[], spike=False, stopped="gone"))
+    assert not sound
+    assert answer == "No load was measured."
+    assert len(grounds) == 1
+
+
 def test_a_late_load_generator_a_cache_and_another_model_are_told() -> None:
     steps = report()["steps"]
     steps[1] |= {"sent_late_p99_ms": 12.0, "cached_share": 0.5}

@@ -13,6 +13,7 @@ from deploy.loadtest.__main__ import main
 from deploy.loadtest.answer_verdict import PairFate
 from deploy.loadtest.locust_run import LocustRun
 from deploy.loadtest.request_record import RecordedRun
+from deploy.loadtest.target import NoTarget
 from tests.deploy.loadtest.made_records import record
 from tests.deploy.repository import ROOT
 
@@ -50,27 +51,15 @@ def test_a_short_load_test_serves_the_bundle_and_writes_a_page(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        (["--loads", "1,0"], "0 is not above 0"),
+        (["--step-s", "0"], "0 is not in 1-3600"),
         (["--url", "http://adrel.example"], "say so with --host-is-mine"),
-        (["--url", "http://127.0.0.1:1"], "refused"),
-        (["--bundle", "nowhere"], "no bundle in nowhere"),
+        (["--url", "127.0.0.1:8000"], "--url: '127.0.0.1:8000' is not a URL like http://"),
+        (["--url", "http://127.0.0.1:8000/v1/score"], "more than scheme, host and port"),
+        (["--bundle", "nowhere"], "--bundle: no bundle in nowhere"),
     ],
 )
-def test_what_cannot_run_is_told_in_a_line(
-    options: list[str],
-    told: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["loadtest", *options])
-    assert main() == 1
-    assert told in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [(["--loads", "1,0"], "0 is not above 0"), (["--step-s", "0"], "0 is not in 1-3600")],
-)
-def test_a_wrong_option_is_told_with_its_limit(
+def test_a_wrong_option_is_told_with_what_it_takes(
     options: list[str],
     told: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -81,6 +70,38 @@ def test_a_wrong_option_is_told_with_its_limit(
         main()
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_service_that_does_not_answer_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["loadtest", "--url", "http://127.0.0.1:1"])
+    assert main() == 1
+    assert "refused" in capsys.readouterr().err
+
+
+def test_a_service_that_goes_midway_leaves_a_page_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def dying(url: str, run: LocustRun, options: Sequence[str]) -> RecordedRun:  # noqa: ARG001
+        return RecordedRun(0, [record(1 + i / 10) for i in range(10)])
+
+    def model(url: str, key: str | None) -> dict[str, str]:  # noqa: ARG001
+        if asked:
+            raise NoTarget("connection refused")
+        asked.append(url)
+        return {"name": "m", "version": "1"}
+
+    asked: list[str] = []
+    monkeypatch.setattr(program, "serving_model", model)
+    monkeypatch.setattr(program, "run_locust", dying)
+    options = ["--url", "http://127.0.0.1:1", "--loads", "1", "--timeline", "none"]
+    options += ["--capacity-rps", "1", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["loadtest", *options])
+    assert main() == 1
+    told = "Stopped early: the service has gone: connection refused."
+    assert told in capsys.readouterr().out
+    assert told in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_fault_is_an_exit_code_and_a_page(

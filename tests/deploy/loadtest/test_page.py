@@ -66,6 +66,13 @@ def test_a_report_without_a_timeline_or_a_single_answer_can_be_drawn() -> None:
     assert "<svg" in report_html(report(timeline={**timeline, "rows": rows}))
 
 
+def test_a_report_that_ends_before_the_first_load_can_be_drawn() -> None:
+    page = report_html(report(spike=False, steps=[], stopped="gone", fault_pairs=20))
+    assert "Stopped early: gone." in page
+    assert "429 queue_full" in page
+    assert "<svg" not in page
+
+
 def test_names_from_outside_do_nothing() -> None:
     facts = {"model": {"name": "<script>alert(1)</script>", "version": "&"}, "service": "<b>"}
     page = report_html(report(spike=False, facts=facts, failures={"<i>500": 1}))

@@ -48,6 +48,12 @@ def test_a_wrong_port_is_refused(port: str) -> None:
         checked_url(f"http://127.0.0.1:{port}", host_is_mine=True)
 
 
+@pytest.mark.parametrize("path", ["/v1/score", "/x/", "?a=1", "#a"])
+def test_a_url_with_a_path_is_refused(path: str) -> None:
+    with pytest.raises(NoTarget, match="more than scheme, host and port"):
+        checked_url(f"http://127.0.0.1:8000{path}", host_is_mine=True)
+
+
 @contextmanager
 def answering(status: int, body: bytes, keys: list[str | None]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
@@ -88,6 +94,20 @@ def test_the_serving_model_is_told_by_the_service() -> None:
 def test_a_service_that_is_none_is_no_target(status: int, body: bytes, told: str) -> None:
     with answering(status, body, []) as url, pytest.raises(NoTarget, match=told):
         serving_model(url, None)
+
+
+@pytest.mark.parametrize(
+    ("key", "told"), [(None, "wants a key, in the variable"), ("k", "does not know the key in")]
+)
+def test_a_key_that_is_absent_or_wrong_is_told_with_its_variable(
+    key: str | None, told: str
+) -> None:
+    with (
+        answering(401, b"{}", []) as url,
+        pytest.raises(NoTarget, match=f"{told} LOADTEST_API_KEY") as refused,
+    ):
+        serving_model(url, key)
+    assert "401" in str(refused.value)
 
 
 def test_a_port_where_nobody_listens_is_no_target() -> None:

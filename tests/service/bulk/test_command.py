@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +32,7 @@ def test_the_exit_code_tells_of_rows_that_were_set_aside(
     path.write_text("query,text,id\nred,shoe,1\n,shoe,2\n", encoding="utf-8")
     assert main(arguments(tiny_bundle_int8, path, out, "--threads", "1"), 10_000) == 3
     assert "rows 2, scored 1 in" in capsys.readouterr().out
-    rejects = (tmp_path / "scores.rejects.jsonl").read_text(encoding="utf-8")
+    rejects = (tmp_path / "scores.csv.rejects.jsonl").read_text(encoding="utf-8")
     assert json.loads(rejects) == {
         "row": 2, "line": 3, "reason": "query: must not be empty or only white space",
         "content": {"query": "", "text": "shoe", "id": "2"},
@@ -44,12 +47,57 @@ def test_rejects_go_where_they_were_asked_for(tiny_bundle_int8: Path, tmp_path: 
     assert rejects.read_bytes() == b""
 
 
+def test_two_outputs_that_differ_in_their_suffix_have_rejects_of_their_own(
+    tiny_bundle_int8: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"query": "red", "text": "shoe"}', encoding="utf-8")
+    for out in ("scores.jsonl", "scores.csv"):
+        assert main(arguments(tiny_bundle_int8, path, tmp_path / out), 10_000) == 0
+        assert (tmp_path / f"{out}.rejects.jsonl").is_file()
+
+
+def test_a_full_disk_is_told_with_the_file_and_the_way_on(
+    tiny_bundle_int8: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path, out = tmp_path / "pairs.jsonl", tmp_path / "scores.jsonl"
+    path.write_text('{"query": "red", "text": "shoe"}', encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", full)
+        assert main(arguments(tiny_bundle_int8, path, out), 10_000) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(
+        r"adrel: .*scores\.jsonl\.parts/.*: No space left on device; --resume goes on .*", line
+    )
+    assert main(arguments(tiny_bundle_int8, path, out, "--resume"), 10_000) == 0
+
+
+def test_a_run_that_has_ended_leaves_nothing_to_resume_and_says_so(
+    tiny_bundle_int8: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "pairs.jsonl", tmp_path / "scores.jsonl"
+    path.write_text('{"query": "red", "text": "shoe"}', encoding="utf-8")
+    assert main(arguments(tiny_bundle_int8, path, out), 10_000) == 0
+    before = out.read_bytes()
+    assert main(arguments(tiny_bundle_int8, path, out, "--resume"), 10_000) == 1
+    assert "nothing is left to resume" in capsys.readouterr().err
+    assert main(arguments(tiny_bundle_int8, path, out), 10_000) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert out.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("path", "out", "reason"),
     [
         ("absent.csv", "b.csv", "absent.csv: cannot be read: No such file"),
         ("a.jsonl", "b.txt", "b.txt: the name must end in .jsonl, .csv or .parquet"),
-        ("a.jsonl", "no/folder/b.csv", "No such file or directory"),
+        ("a.jsonl", "no/folder/b.csv", "b.csv: there is no folder "),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

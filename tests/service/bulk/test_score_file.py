@@ -10,6 +10,7 @@ import pytest
 
 from service.bulk.errors import BulkError, CannotResume, InputChanged, OutputExists, WrongArguments
 from service.bulk.part_scorer import PartScorer, StartedPart
+from service.bulk.part_store import PartStore
 from service.bulk.score_file import FileJob, Summary, score_file
 from service.bulk.table import InputRow, PartSize
 from service.scoring.bundle import Bundle, open_bundle
@@ -215,6 +216,32 @@ def test_a_stop_while_the_output_is_put_together_is_resumed_too(
     summary = score(stopped, bundle)
     assert stopped.out.read_bytes() == expected
     assert summary.n_now == 0
+
+
+@pytest.mark.parametrize("n_deleted", [1, 8, 14])
+def test_a_stop_while_the_parts_are_deleted_is_resumed_too(
+    bundle: Bundle, stopped: FileJob, monkeypatch: pytest.MonkeyPatch, n_deleted: int
+) -> None:
+    remove, unlink, allowed = PartStore.remove, Path.unlink, iter(range(n_deleted))
+
+    def stopped_unlink(path: Path, missing_ok: bool = False) -> None:
+        if next(allowed, None) is None:
+            raise KeyboardInterrupt
+        unlink(path, missing_ok)
+
+    def stopped_remove(store: PartStore) -> None:
+        with monkeypatch.context() as deleting:
+            deleting.setattr(Path, "unlink", stopped_unlink)
+            remove(store)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PartStore, "remove", stopped_remove)
+        with pytest.raises(KeyboardInterrupt):
+            score(stopped, bundle)
+    expected = stopped.out.read_bytes()
+    score(stopped, bundle)
+    assert stopped.out.read_bytes() == expected
+    assert not stopped.parts_folder.exists()
 
 
 def test_a_resume_with_nothing_to_go_on_with_begins(bundle: Bundle, tmp_path: Path) -> None:

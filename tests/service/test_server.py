@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+
+from service.listening import bind
+from service.server import AdminServer, Server
+
+
+async def drained() -> None:
+    """Nothing is under way."""
+
+
+async def start_and_stop() -> None:
+    main, admin = (
+        uvicorn.Config(Starlette(), log_config=None, ws="none", lifespan=lifespan)
+        for lifespan in ("on", "off")
+    )
+    with bind("127.0.0.1", 0) as listener, bind("127.0.0.1", 0) as for_operators:
+        server = Server(main, drained, lambda: None, (AdminServer(admin), for_operators))
+        serves = asyncio.create_task(server.serve(sockets=[listener]))
+        async with asyncio.timeout(20):
+            while not server.started:  # noqa: ASYNC110  # uvicorn has a flag alone
+                await asyncio.sleep(0.01)
+            logging.getLogger("uvicorn.error").info("of the main server")
+            server.should_exit = True
+            await serves
+
+
+def test_a_process_with_two_servers_tells_once_that_it_starts_and_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    asyncio.run(start_and_stop())
+    for told in ("Started server process", "Shutting down", "Finished server process"):
+        assert sum(message.startswith(told) for message in caplog.messages) == 1, told
+    assert "of the main server" in caplog.messages
+    assert "listening for operators" in caplog.messages
