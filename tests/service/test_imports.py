@@ -86,6 +86,7 @@ MAY_IMPORT = {
         "service.shadow.comparison",
     },
     "service/connections.py": set(),
+    "service/daemon_thread.py": set(),
     "service/log.py": {"service.log_writer"},
     "service/log_writer.py": set(),
     "service/loop_lag.py": {"service.clock"},
@@ -94,6 +95,7 @@ MAY_IMPORT = {
     "service/api": {
         *FOUNDATION,
         "service.clock",
+        "service.daemon_thread",
         "service.metrics",
         "service.occlusion",
         "service.pair_seen",
