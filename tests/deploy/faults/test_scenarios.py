@@ -39,7 +39,6 @@ def test_the_exit_code_tells_a_fault_from_a_play_that_cannot_be_judged(
     n_good: int,
     complaints: tuple[str, ...],
     code: int,
-    tiny_bundle_int8: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -48,7 +47,9 @@ def test_the_exit_code_tells_a_fault_from_a_play_that_cannot_be_judged(
         return Verdict(counts, 0.0, 0.0, None, complaints), 10
 
     monkeypatch.setattr(command, "play", played)
-    assert command.main(["--bundle", str(tiny_bundle_int8), "--only", "nothing"]) == code
+    monkeypatch.setattr(command, "with_other_scores", lambda bundle, _: bundle)
+    monkeypatch.setattr(command, "right_scores", lambda _: ("v1", {}))
+    assert command.main(["--only", "nothing"]) == code
     assert ("too little was answered to judge" in capsys.readouterr().out) == (n_good < 5)
 
 
