@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, cast
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-CutReason = Literal["limit", "slow", "head_too_large", "pipelined"]
+CutReason = Literal["limit", "slow", "head_too_large", "pipelined", "malformed"]
 """Why a connection is ended by us; the metrics count each."""
 
 # Request line and fields. More than the cookies and traces of any proxy; other servers allow 8 to
@@ -126,6 +126,17 @@ class GuardedProtocol(HttpToolsProtocol):
         self._phase = Phase.BETWEEN
         if not self.transport.is_closing():
             super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Turn away what is no HTTP; uvicorn calls it where the parser gave up."""
+        if not self.transport.is_closing():  # what follows the request that ended it is nobody's
+            self._turn_away("malformed", 400, "malformed_request", msg)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: an offer that is not taken is no fault (RFC 9110, 7.8).
+
+        The request is answered and counted as any other; some clients offer h2c with their first.
+        """
 
     def on_response_complete(self) -> None:
         """The answer is written; see that it is taken, and that what was asked comes to an end."""

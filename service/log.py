@@ -7,6 +7,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from service.log_limit import FewOfEachKind
 from service.log_writer import BackgroundHandler
 
 _PLAIN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
@@ -53,4 +54,6 @@ def configure_logging(level: str, **always: object) -> BackgroundHandler:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+    # What callers send can make it write a line each: requests that are no HTTP.
+    logging.getLogger("uvicorn.error").filters[:] = [FewOfEachKind()]
     return handler

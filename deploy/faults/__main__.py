@@ -5,7 +5,8 @@
 Each scenario starts the service, sends it requests at their instants whether answers come or not,
 does something to it, and then says what became of each request. Exit code 1 where one has no end,
 an answer was wrong or mixed, an error came that the fault does not excuse, something was later than
-the machine excuses, or the service did not recover or stop as it should.
+the machine excuses, or the service did not recover or stop as it should. Exit code 3 where none of
+this was seen, but without a fault (`nothing`) not even half of the requests got scores.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from pathlib import Path
 
 from deploy.faults.load import Load
 from deploy.faults.outcomes import Outcome, Scores
-from deploy.faults.scenarios import SCENARIOS, SOON_S, Scenario, Stage
+from deploy.faults.scenarios import SCENARIOS, SOON_S, Scenario, Stage, nothing
 from deploy.faults.subject import Subject
-from deploy.faults.verdict import Verdict, verdict
+from deploy.faults.verdict import Verdict, too_little_answered, verdict
 from deploy.faults.witness import Witness
 from service.domain import Ad
 from service.scoring.bundle import open_bundle
@@ -41,6 +42,8 @@ TEXTS = tuple(
 )
 PAIRS = [(query, TEXTS) for query in QUERIES]
 
+NOT_JUDGED_EXIT_CODE = 3
+
 BEFORE_S = 0.5  # of load before anything is done
 AFTER_S = 1.5  # and after it is over
 
@@ -49,11 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Play the scenarios and print the account.
 
     Returns:
-        0 where the service survived all of them.
+        0 where the service survived all of them, 1 where it did not, 3 where too little was
+        answered to tell. (2 for options that do not exist.)
     """
     options = _options(argv)
     wanted = [one for one in SCENARIOS if not options.only or one.name in options.only]
-    survived = True
+    survived = judged = True
     with tempfile.TemporaryDirectory() as folder:
         other = with_other_scores(options.bundle, Path(folder) / "other")
         models = dict(right_scores(bundle) for bundle in (options.bundle, other))
@@ -62,7 +66,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             account, sent = asyncio.run(play(scenario, options, other, models))
             _print(scenario, account, sent)
             survived &= not account.complaints
-    return 0 if survived else 1
+            if scenario.act is nothing and too_little_answered(account):
+                judged = False
+                print(f"  {scenario.name}: too little was answered to judge", flush=True)
+    if not survived:
+        return 1
+    return 0 if judged else NOT_JUDGED_EXIT_CODE
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

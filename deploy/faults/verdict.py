@@ -11,6 +11,9 @@ from deploy.faults.witness import Wait
 
 ANSWERED = HONEST | {Outcome.FAILED, Outcome.NOT_READY, Outcome.FAULT}
 
+ENOUGH_ANSWERED = 0.5
+"""Share of the requests that must get scores without a fault, or its absence shows nothing."""
+
 MACHINE_FACTOR = 2.0
 """What a witness waits once, a request may wait for its batch and again for its answer."""
 
@@ -135,6 +138,12 @@ def verdict(
         recovered_s,
         tuple(complaints),
     )
+
+
+def too_little_answered(account: Verdict) -> bool:
+    """Whether the machine, without a fault, served too little for any scenario to be judged."""
+    n_good = account.counts[Outcome.OK] + account.counts[Outcome.PARTIAL]
+    return n_good < ENOUGH_ANSWERED * account.counts.total()
 
 
 def _around(ended: Ended, story: Story) -> list[Window]:

@@ -10,24 +10,21 @@ import asyncio
 import hashlib
 import hmac
 import logging
-import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from service.api.keys_file import KeysFile, Reading, digests_of
+from service.daemon_thread import in_daemon_thread
 from service.startup_errors import InvalidSetting
 
 logger = logging.getLogger(__name__)
 
 CHECK_EVERY_S = 1.0
 
-MIN_KEY_CHARS = 16
-MAX_KEY_CHARS = 512
-# What RFC 6750 allows in a bearer token.
-KEY = re.compile(rf"[A-Za-z0-9._~+/-]{{{MIN_KEY_CHARS},{MAX_KEY_CHARS}}}=*")
-
-MAX_FILE_BYTES = 1_048_576
+LOOK_TIMEOUT_S = 5.0
+"""For one look at the file, which takes well under a millisecond unless its volume hangs."""
 
 
 def load_keys(listed: str | None, file: Path | None, setting: str = "api_keys") -> ApiKeys | None:
@@ -71,6 +68,7 @@ class ApiKeys:
         file: Path | None,
         setting: str = "api_keys",
         wall_s: Callable[[], float] = time.time,
+        look_timeout_s: float = LOOK_TIMEOUT_S,
     ) -> None:
         """Read them.
 
@@ -79,14 +77,18 @@ class ApiKeys:
             file: One key a line; lines that begin with # say nothing.
             setting: What messages call the list, and the file with `_file` behind it.
             wall_s: Unix time.
+            look_timeout_s: A file that takes longer counts as one that cannot be used.
 
         Raises:
             InvalidSetting: No key, an unreadable file, or a key that is none. No message has one.
         """
         self._listed = _listed_digests(setting, listed) if listed is not None else ()
-        self._file = _KeysFile(file, f"{setting}_file") if file is not None else None
-        self._seen = self._file.stamp() if self._file is not None else None
-        self._of_file = self._file.digests() if self._file is not None else ()
+        self._file = KeysFile(file, f"{setting}_file") if file is not None else None
+        first = self._file.read() if self._file is not None else None
+        self._seen = first.stamp if first is not None else None
+        self._of_file = first.digests if first is not None else ()
+        self._look: asyncio.Future[Reading | None] | None = None
+        self._look_timeout_s = look_timeout_s
         self._failed = False
         self._wall_s = wall_s
         self._loaded_s = wall_s()
@@ -114,88 +116,48 @@ class ApiKeys:
             found |= hmac.compare_digest(known, digest)
         return found
 
-    def follow_file(self) -> None:
-        """Read the file again if it has changed. One that cannot be used leaves the keys alone."""
-        if self._file is None:
+    async def follow_file(self) -> None:
+        """Read the file again if it has changed. One that cannot be used leaves the keys alone.
+
+        A look that takes too long is given up, and what it finds later is not used; as long as its
+        thread is stuck, there is no other one.
+        """
+        if self._file is None or (self._look is not None and not self._look.done()):
             return
         try:
-            stamp = self._file.stamp()
-            if stamp == self._seen and not self._failed:
-                return
-            self._of_file = self._file.digests()
+            reading = await self._look_at(self._file)
         except InvalidSetting as error:
             if not self._failed:
                 logger.error("the keys stay as they were", extra={"reason": str(error)})
             self._failed = True
-        else:
-            self._seen, self._failed, self._loaded_s = stamp, False, self._wall_s()
+            return
+        if reading is not None:
+            self._seen, self._of_file = reading.stamp, reading.digests
+            self._failed, self._loaded_s = False, self._wall_s()
             logger.info("keys read again", extra={"n_keys": self.n_keys})
+
+    async def _look_at(self, file: KeysFile) -> Reading | None:
+        seen = None if self._failed else self._seen
+        try:
+            self._look = look = in_daemon_thread(lambda: file.read(seen), "keys")
+        except RuntimeError as error:
+            raise file.failure(str(error)) from error
+        await asyncio.wait({look}, timeout=self._look_timeout_s)
+        if not look.done():
+            raise file.failure(f"no answer within {self._look_timeout_s:g} s")
+        return look.result()
 
     async def keep_following(self) -> None:
         """Follow the file until cancelled."""
         while self._file is not None:
             await asyncio.sleep(CHECK_EVERY_S)
-            # In a thread: a volume that hangs must not hang the answers.
-            await asyncio.to_thread(self.follow_file)
-
-
-Stamp = tuple[int, int, int]
-
-
-class _KeysFile:
-    """One key a line; its errors name the setting that it comes from."""
-
-    def __init__(self, path: Path, setting: str) -> None:
-        self._path = path
-        self._setting = setting
-
-    def stamp(self) -> Stamp:
-        """What is another one once the file has been written, or another was put in its place."""
-        try:
-            found = self._path.stat()
-        except OSError as error:
-            raise self._unreadable(error) from error
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
-    def digests(self) -> tuple[bytes, ...]:
-        """Of its keys."""
-        try:
-            with self._path.open("rb") as opened:
-                content = opened.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            raise self._unreadable(error) from error
-        source = f"{self._setting}: {self._path}"
-        if len(content) > MAX_FILE_BYTES:
-            raise InvalidSetting(f"{source} is over {MAX_FILE_BYTES} bytes")
-        lines = content.decode("utf-8", errors="replace").splitlines()
-        places = ((f"line {number}", line.strip()) for number, line in enumerate(lines, 1))
-        keys = [(place, line) for place, line in places if line and not line.startswith("#")]
-        return _digests(source, keys)
-
-    def _unreadable(self, error: OSError) -> InvalidSetting:
-        return InvalidSetting(
-            f"{self._setting}: cannot read {self._path}: {error.strerror or error}"
-        )
+            await self.follow_file()
 
 
 def _listed_digests(setting: str, listed: str) -> tuple[bytes, ...]:
     keys = [key.strip() for key in listed.split(",")]
     places = [(f"key {number}", key) for number, key in enumerate(keys, 1) if key]
-    return _digests(setting, places)
-
-
-def _digests(source: str, keys: Iterable[tuple[str, str]]) -> tuple[bytes, ...]:
-    digests = []
-    for place, key in keys:
-        if KEY.fullmatch(key) is None:
-            raise InvalidSetting(
-                f"{source}: {place} is no key; keys have {MIN_KEY_CHARS} to {MAX_KEY_CHARS} "
-                "letters, digits and . _ ~ + / -"
-            )
-        digests.append(hashlib.sha256(key.encode("ascii")).digest())
-    if not digests:
-        raise InvalidSetting(f"{source}: has no key; leave it out to ask for none")
-    return tuple(dict.fromkeys(digests))
+    return digests_of(setting, places)
 
 
 NO_KEYS = Keys()

@@ -11,14 +11,10 @@ from typing import Any
 
 from service.api.trace_context import trace_id_of
 from service.clock import Clock
+from service.log_limit import LINES_PER_S, WINDOW_S
 from service.request_record import RequestRecord
 
 logger = logging.getLogger(__name__)
-
-LINES_PER_S = 5
-"""Of each outcome: enough to see what happens, too few to fill a disk when everything fails."""
-
-WINDOW_S = 1.0
 
 
 class RequestLog:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-CUT_REASONS = ("limit", "slow", "head_too_large", "pipelined")
+CUT_REASONS = ("limit", "slow", "head_too_large", "pipelined", "malformed")
 
 
 class ConnectionMetrics:

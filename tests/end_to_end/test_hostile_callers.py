@@ -239,6 +239,17 @@ def test_a_head_that_is_too_long_and_a_crowd_are_turned_away(tiny_bundle_int8: P
         small.reaches("adrel_connections", lambda n_open: n_open == 1)
 
 
+def test_what_is_no_http_is_counted_and_fills_no_log(service: RunningService) -> None:
+    url = httpx.URL(service.url)
+    for _ in range(100):
+        with socket.create_connection((url.host, url.port or 0), timeout=WAIT_S) as caller:
+            caller.sendall(b"junk\r\n\r\n")
+            assert caller.recv(1000).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert service.metric('adrel_connections_cut_total{reason="malformed"}') >= 100
+    told = [entry for entry in service.log if "Invalid HTTP" in entry["message"]]
+    assert 0 < len(told) < 100
+
+
 def test_nothing_of_this_was_a_fault_of_ours(service: RunningService) -> None:
     assert not [entry for entry in service.log if entry["level"] == "error"]
     assert service.client.get("/readyz").status_code == 200

@@ -225,6 +225,15 @@ def test_a_rotation_that_goes_wrong_shows_in_the_metrics_and_locks_nobody_out(
     keys_file.write_bytes(before + f"{FIRST}{SECOND}\n".encode())
     service.reaches(n_keys, lambda now: now == held + 1)
     assert service.metric(failed) == 0
+    pipe = keys_file.with_name("pipe")
+    os.mkfifo(pipe)  # whoever opens it waits for one that writes
+    keys_file.rename(keys_file.with_name("aside"))
+    pipe.rename(keys_file)
+    service.reaches(failed, lambda is_so: is_so == 1)
+    assert service.log[-1]["reason"].endswith("it is not a regular file")
+    assert service.metric(n_keys) == held + 1
+    keys_file.with_name("aside").rename(keys_file)
+    service.reaches(failed, lambda is_so: is_so == 0)
 
 
 def test_keys_that_cannot_be_used_stop_the_start(tmp_path: Path) -> None:

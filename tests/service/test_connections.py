@@ -397,5 +397,35 @@ async def test_a_head_behind_a_request_that_is_being_answered_has_time_until_the
     assert connection.n_answers == 1
 
 
+async def test_what_is_no_http_gets_400_once_and_is_counted(connect: Connect) -> None:
+    connection = connect()
+    await connection.send(b"junk\r\n\r\n" * 5000)
+    assert connection.transport.written.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert connection.transport.written.count(b'"code":"malformed_request"') == 1
+    assert (connection.transport.closing, connection.cut) == (True, ["malformed"])
+
+
+async def test_what_is_no_http_behind_a_request_is_not_taken_for_its_answer(
+    connect: Connect,
+) -> None:
+    connection = connect()
+    connection.may_answer.clear()
+    await connection.send(GET)
+    await connection.send(b"junk\r\n\r\n")
+    assert (connection.transport.written, connection.transport.aborted) == (b"", True)
+    assert connection.cut == ["malformed"]
+
+
+@pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
+async def test_an_offer_of_another_protocol_is_passed_over_without_a_line(
+    connect: Connect, protocol: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = connect()
+    offer = b"\r\nConnection: Upgrade\r\nUpgrade: " + protocol + b"\r\n\r\n"
+    await connection.send(GET.replace(b"\r\n\r\n", offer))
+    assert (connection.n_answers, connection.cut) == (1, [])
+    assert not caplog.records
+
+
 async def test_the_metrics_count_every_reason() -> None:
     assert set(get_args(CutReason)) == set(CUT_REASONS)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from deploy.faults.outcomes import Ended, Outcome
-from deploy.faults.verdict import Story, Verdict, Window, verdict
+from deploy.faults.verdict import Story, Verdict, Window, too_little_answered, verdict
 from deploy.faults.witness import Wait
 
 GOOD = Ended(10.0, 10.1, Outcome.OK, "v1")
@@ -109,3 +109,13 @@ def test_recovery_counts_from_the_end_of_the_fault_to_the_first_good_answer_to_a
 def test_a_model_that_never_answered_is_missed() -> None:
     assert of(Story(versions=frozenset({"v1", "v2"})), GOOD).complaints == ("no good answer of v2",)
     assert of(Story(), RESET).complaints[-1] == "not one good answer"
+
+
+@pytest.mark.parametrize(("n_good", "too_little"), [(0, True), (4, True), (5, False), (10, False)])
+@pytest.mark.parametrize("good", [Outcome.OK, Outcome.PARTIAL])
+def test_below_half_of_the_requests_with_scores_nothing_can_be_judged(
+    good: Outcome, n_good: int, too_little: bool
+) -> None:
+    scored = [Ended(10.0, 10.1, good, "v1")] * n_good
+    shed = [Ended(10.0, 10.1, Outcome.SHED)] * (10 - n_good)
+    assert too_little_answered(of(Story(), *scored, *shed)) == too_little

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
+import threading
 from pathlib import Path
 
 import pytest
 
-from service.api.keys import MAX_FILE_BYTES, ApiKeys, load_keys
+from service.api.keys import ApiKeys, load_keys
+from service.api.keys_file import KeysFile, Reading, Stamp
 from service.startup_errors import InvalidSetting
+
+pytestmark = pytest.mark.anyio
 
 FIRST, SECOND, THIRD = "first-key-0123456789", "second.key~0123456789+/", "third_key-0123456789=="
 
@@ -17,6 +22,19 @@ def file(tmp_path: Path) -> Path:
     file = tmp_path / "keys"
     file.write_text(f"# since May\n{FIRST}\n\n  {SECOND}  \r\n#{THIRD}\n", encoding="utf-8")
     return file
+
+
+def put(path: Path, content: str) -> None:
+    """Write the file, or take it away."""
+    if content:
+        path.write_text(content)
+    else:
+        path.unlink()
+
+
+def move(path: Path, to: Path) -> None:
+    """Put it in the place of the other."""
+    path.rename(to)
 
 
 def test_every_line_of_the_file_is_a_key_but_comments_and_blanks(file: Path) -> None:
@@ -61,84 +79,70 @@ def test_a_list_without_a_key_is_refused_and_a_bad_key_by_its_place() -> None:
     assert "secret" not in str(told.value)
 
 
-def test_a_file_that_cannot_be_used_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSetting, match=r"cannot read .*absent: No such file"):
-        ApiKeys(None, tmp_path / "absent")
-    with pytest.raises(InvalidSetting, match=r"cannot read .*: Is a directory"):
-        ApiKeys(None, tmp_path)
-    empty, large = tmp_path / "empty", tmp_path / "large"
-    empty.write_text("# nothing yet\n")
-    with pytest.raises(InvalidSetting, match="empty: has no key"):
-        ApiKeys(None, empty)
-    large.write_text("#" * (MAX_FILE_BYTES + 1))
-    with pytest.raises(InvalidSetting, match="large is over 1048576 bytes"):
-        ApiKeys(None, large)
-
-
-def test_a_change_of_the_file_takes_the_old_keys_and_brings_the_new(file: Path) -> None:
+async def test_a_change_of_the_file_takes_the_old_keys_and_brings_the_new(file: Path) -> None:
     keys = ApiKeys(THIRD, file)
-    keys.follow_file()
+    await keys.follow_file()
     assert keys.holds(FIRST.encode())
-    file.write_text(f"{SECOND}\n")
-    keys.follow_file()
+    put(file, f"{SECOND}\n")
+    await keys.follow_file()
     assert not keys.holds(FIRST.encode())
     assert keys.holds(SECOND.encode())
     assert keys.holds(THIRD.encode())
 
 
-def test_a_file_put_in_the_place_of_the_old_one_is_a_change(file: Path) -> None:
+async def test_a_file_put_in_the_place_of_the_old_one_is_a_change(file: Path) -> None:
     keys = ApiKeys(None, file)
     other = file.with_name("other")
-    other.write_text(f"{THIRD}\n")
-    other.replace(file)
-    keys.follow_file()
+    put(other, f"{THIRD}\n")
+    move(other, file)
+    await keys.follow_file()
     assert keys.holds(THIRD.encode())
     assert keys.n_keys == 1
 
 
-def test_a_file_that_goes_bad_leaves_the_keys_and_is_told_of_once_without_them(
+async def test_a_file_that_goes_bad_leaves_the_keys_and_is_told_of_once_without_them(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys = ApiKeys(None, file)
     with caplog.at_level(logging.INFO):
-        file.write_text("secret\n")
-        keys.follow_file()
-        keys.follow_file()
-        file.unlink()
-        keys.follow_file()
+        put(file, "secret\n")
+        await keys.follow_file()
+        await keys.follow_file()
+        put(file, "")
+        await keys.follow_file()
     assert keys.holds(FIRST.encode())
     (record,) = caplog.records
     assert record.levelname == "ERROR"
     assert "line 1 is no key" in vars(record)["reason"]
     assert "secret" not in str(vars(record))
-    file.write_text(f"{THIRD}\n")
-    keys.follow_file()
+    put(file, f"{THIRD}\n")
+    await keys.follow_file()
     assert not keys.holds(FIRST.encode())
     assert keys.holds(THIRD.encode())
 
 
-def test_what_holds_and_since_when_is_told_whatever_becomes_of_the_file(file: Path) -> None:
+async def test_what_holds_and_since_when_is_told_whatever_becomes_of_the_file(file: Path) -> None:
     wall_s = [1000.0]
     keys = ApiKeys(THIRD, file, wall_s=lambda: wall_s[0])
     assert (keys.n_keys, keys.loaded_s, keys.file_failed) == (3, 1000, False)
     wall_s[0] = 2000.0
-    keys.follow_file()
+    await keys.follow_file()
     assert keys.loaded_s == 1000
-    file.write_text("secret\n")
-    keys.follow_file()
+    put(file, "secret\n")
+    await keys.follow_file()
     assert (keys.n_keys, keys.loaded_s, keys.file_failed) == (3, 1000, True)
-    file.write_text(f"{FIRST}\n")
-    keys.follow_file()
+    put(file, f"{FIRST}\n")
+    await keys.follow_file()
     assert (keys.n_keys, keys.loaded_s, keys.file_failed) == (2, 2000, False)
 
 
-def test_a_file_that_comes_back_as_it_was_has_failed_no_longer(file: Path) -> None:
+async def test_a_file_that_comes_back_as_it_was_has_failed_no_longer(file: Path) -> None:
     keys, aside = ApiKeys(None, file), file.with_name("aside")
-    file.rename(aside)
-    keys.follow_file()
+    move(file, aside)
+    await keys.follow_file()
     assert keys.file_failed
-    aside.rename(file)
-    keys.follow_file()
+    move(aside, file)
+    await keys.follow_file()
     assert not keys.file_failed
 
 
@@ -169,6 +173,76 @@ def test_a_key_of_operators_that_is_none_is_told_by_their_setting(tmp_path: Path
         load_keys(None, bad, "admin_keys")
 
 
-@pytest.mark.anyio
 async def test_following_ends_at_once_where_there_is_no_file() -> None:
     await ApiKeys(FIRST, None).keep_following()
+
+
+class Volume:
+    """Holds whoever reads a file of keys on it, as one does whose server is gone."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answers, self.n_looks = threading.Event(), 0
+        self.answers.set()
+        read = KeysFile.read
+
+        def held(file: KeysFile, seen: Stamp | None = None) -> Reading | None:
+            self.n_looks += 1
+            assert self.answers.wait(timeout=30), "the test never let it answer"
+            return read(file, seen)
+
+        monkeypatch.setattr(KeysFile, "read", held)
+
+
+async def test_a_look_that_hangs_is_given_up_told_of_once_and_the_only_one(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    volume = Volume(monkeypatch)
+    keys = ApiKeys(None, file, look_timeout_s=0.01)
+    volume.answers.clear()
+    for _ in range(3):
+        await keys.follow_file()
+    assert keys.file_failed
+    assert keys.holds(FIRST.encode())
+    assert volume.n_looks == 2  # the start's, and the one that hangs
+    (record,) = caplog.records
+    assert vars(record)["reason"].endswith("keys: no answer within 0.01 s")
+    (stuck,) = [thread for thread in threading.enumerate() if thread.name == "keys"]
+    assert stuck.daemon
+    volume.answers.set()
+    await asyncio.to_thread(stuck.join, 30)
+
+
+async def test_a_file_that_answers_again_is_followed_again(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume = Volume(monkeypatch)
+    keys = ApiKeys(None, file, look_timeout_s=0.01)
+    volume.answers.clear()
+    await keys.follow_file()
+    put(file, f"{THIRD}\n")
+    (stuck,) = [thread for thread in threading.enumerate() if thread.name == "keys"]
+    volume.answers.set()
+    await asyncio.to_thread(stuck.join, 30)
+    await asyncio.sleep(0)  # what it found late is there now, and is not used
+    assert keys.holds(FIRST.encode())
+    for _ in range(1000):  # a busy machine may take longer than a look may
+        if keys.file_failed:
+            await keys.follow_file()
+    assert not keys.file_failed
+    assert not keys.holds(FIRST.encode())
+    assert keys.holds(THIRD.encode())
+
+
+async def test_a_machine_without_a_thread_left_fails_the_look_and_not_the_following(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    keys = ApiKeys(None, file)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", none_left)
+        await keys.follow_file()
+    assert keys.file_failed
+    await keys.follow_file()
+    assert not keys.file_failed

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from service.api.request_log import LINES_PER_S, RequestLog
+from service.api.request_log import RequestLog
 from service.domain import AdScore, PairStatus, StageTimes
+from service.log_limit import LINES_PER_S
 from service.request_record import RequestRecord
 from tests.fakes import FakeClock
 
