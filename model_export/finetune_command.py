@@ -58,6 +58,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("lora_rank", int, "of the updates"),
         ("imitation_pairs", int, "pairs of the first stage; 0 leaves it out"),
         ("teacher_share", float, "weight of sentence similarity in the labels"),
+        ("rater_share", float, "weight of the raters' votes in the labels, where there are any"),
         SEED,
     )
     add_numbers(recipe, numbers, _usual)

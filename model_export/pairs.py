@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LARGEST_GRADE = 20  # enters gains as a power of two
+USUAL_MAX_GRADE = 3.0
+"""Best grade of raters beside a `grade` that comes with a label and without its maximum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class LabelledPair:
         ad: The ad; its id is the file's `doc_id`, else the line number.
         label: Relevance in 0-1.
         grade: The graded judgement behind the label (0-3 in the usual scale), where known.
-        rater_grades: Grades of the single raters, where known.
+        rater_votes: What the single raters said, where known, in 0-1: a grade is divided by the
+            best one possible.
         source: Name of the collection that the pair comes from, "" if not said.
     """
 
@@ -33,7 +36,7 @@ class LabelledPair:
     ad: Ad
     label: float
     grade: float | None = None
-    rater_grades: tuple[float, ...] = ()
+    rater_votes: tuple[float, ...] = ()
     source: str = ""
 
     @property
@@ -51,7 +54,8 @@ def read_pairs(
     said: `label` or `score` (0-1) or `grade` with the best grade possible, `max_grade`. The first
     of these three that it has is the pair's relevance, in training as in evaluation; a grade is
     also its gain in a ranking. `raters`, `source` and `doc_id` are optional, other keys are
-    ignored.
+    ignored. `raters` are grades of 0 to `max_grade`; where the row has a `grade` and no maximum,
+    of 0-3; where it has neither, votes of 0-1.
 
     Args:
         path: The file.
@@ -116,7 +120,7 @@ def parse_relevance(row: Row, max_grade: float | None = None) -> float | None:
             return value
     if row.get("grade") is None:
         return None
-    best = max_grade if row.get("max_grade") is None else _number(row["max_grade"], "max_grade")
+    best = _max_grade(row, max_grade)
     if best is None:
         raise ValueError(
             "'grade' without 'label' or 'score' needs 'max_grade', the best grade possible"
@@ -133,17 +137,44 @@ def _parse_pair(row: Row, line_number: int, max_grade: float | None) -> Labelled
     if label is None:
         raise ValueError("'label' is missing, and so are 'score' and 'grade'")
     grade = row.get("grade")
-    raters = row.get("raters") or []
-    if not isinstance(raters, list):
-        raise ValueError("'raters' must be a list of grades")
     return LabelledPair(
         query=query,
         ad=ad,
         label=label,
         grade=None if grade is None else _grade(grade),
-        rater_grades=tuple(_number(value, "raters") for value in raters),
+        rater_votes=_rater_votes(row, max_grade),
         source=_text(row, "source"),
     )
+
+
+def _rater_votes(row: Row, max_grade: float | None) -> tuple[float, ...]:
+    raters = row.get("raters") or []
+    if not isinstance(raters, list):
+        raise ValueError("'raters' must be a list of grades or votes")
+    if not raters:
+        return ()
+    best, scale = _rater_scale(row, max_grade)
+    votes = [_number(value, "raters") for value in raters]
+    wrong = next((vote for vote in votes if not 0 <= vote <= best), None)
+    if wrong is not None:
+        raise ValueError(f"'raters' must be in 0-{best:g}, {scale}, got {wrong:g}")
+    return tuple(vote / best for vote in votes)
+
+
+def _rater_scale(row: Row, max_grade: float | None) -> tuple[float, str]:
+    """The best that a rater of the row can give, and where that is from."""
+    best = _max_grade(row, max_grade)
+    if best is not None:
+        if best <= 0:
+            raise ValueError(f"'max_grade' must be above 0, got {best:g}")
+        return best, "its 'max_grade'"
+    if row.get("grade") is not None:
+        return USUAL_MAX_GRADE, "the usual scale of a 'grade' without its 'max_grade'"
+    return 1.0, "as votes; for grades say 'max_grade', the best one possible"
+
+
+def _max_grade(row: Row, max_grade: float | None) -> float | None:
+    return max_grade if row.get("max_grade") is None else _number(row["max_grade"], "max_grade")
 
 
 def _grade(value: object) -> float:
