@@ -11,6 +11,7 @@ from model_export.distillation.pair_sampling import Texts, Variation, sample_pai
 from model_export.distillation.recipe import DistilRecipe
 from model_export.distillation.rewording import Rewording
 from model_export.errors import BadPairsFile, ExportError
+from model_export.held_out_queries import query_key, query_keys, shared_queries
 from model_export.pair_files import read_rows
 from model_export.pairs import parse_ad, parse_query, parse_relevance
 from service.scoring.ad_template import AdTemplate
@@ -78,21 +79,22 @@ def training_pairs(
 
     Args:
         sources: What was read.
-        held_out: Queries of the dev files, which no training pair may have.
+        held_out: Queries of the dev files, which no training pair may have, see `query_key`.
         recipe: How many pairs to sample, and how.
         rewording: Swaps words, where the recipe asks for it; None samples texts as they are.
 
     Raises:
         ExportError: A pair has a held-out query, there are queries without products, or no pairs.
     """
-    shared = sorted({query for query, _ in sources.labels} & set(held_out))
+    shared = shared_queries((query for query, _ in sources.labels), held_out)
     if shared:
         raise ExportError(
-            f"{len(shared)} queries are in the dev files and in the training pairs, such as "
-            f"{shared[0]!r}: figures on them would say nothing"
+            f"{len(shared)} queries are in the dev files and in the training pairs (but for case "
+            f"and white space), such as {shared[0]!r}: figures on them would say nothing"
         )
     if sources.queries and not sources.ads:
         raise ExportError("there are queries, and no products to pair them with")
+    kept_out = query_keys(held_out)
     made = dict(sources.labels)
     variation = (
         None if rewording is None else Variation(rewording, recipe.reworded_share, recipe.cut_share)
@@ -102,7 +104,7 @@ def training_pairs(
             [
                 query
                 for query in (*sources.queries, *(query for query, _ in made))
-                if query not in held_out
+                if query_key(query) not in kept_out
             ],
             sources.ads,
             recipe.sampled_pairs,
@@ -111,20 +113,20 @@ def training_pairs(
             seed=recipe.seed,
             variation=variation,
         )
-        _add(made, sampled, held_out)
+        _add(made, sampled, kept_out)
     if variation is not None and sources.labels:
         varied = vary_pairs([*sources.labels], recipe.varied_pairs, variation, recipe.seed)
-        _add(made, varied, held_out)
+        _add(made, varied, kept_out)
     if not made:
         raise ExportError("there are no training pairs: give pairs, or products")
     return made
 
 
 def _add(
-    made: dict[Texts, float | None], pairs: Sequence[Texts], held_out: Collection[str]
+    made: dict[Texts, float | None], pairs: Sequence[Texts], kept_out: Collection[str]
 ) -> None:
     for pair in pairs:
-        if pair[0] not in held_out:
+        if query_key(pair[0]) not in kept_out:
             made.setdefault(pair, None)
 
 
