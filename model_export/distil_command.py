@@ -17,6 +17,7 @@ from model_export.recipe_options import (
     LEARNING_RATE,
     SEED,
     add_numbers,
+    add_overwrite,
     given,
     require_usable,
 )
@@ -48,6 +49,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="a student of distil to go on from, instead of the teacher's layers",
     )
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the student's checkpoint")
+    add_overwrite(parser)
     add(
         "--cache",
         type=Path,
@@ -110,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         ExportError: Options, files or a teacher that cannot be used; says why.
     """
     recipe = DistilRecipe(**given(arguments, DistilRecipe))
-    require_usable(arguments.out, REPORT_FILE)
+    require_usable(arguments.out, REPORT_FILE, overwrite=arguments.overwrite)
 
     from model_export.distillation.distil import Folders, distil
     from model_export.distillation.sources import read_sources
