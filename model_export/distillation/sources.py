@@ -12,7 +12,7 @@ from model_export.distillation.recipe import DistilRecipe
 from model_export.distillation.rewording import Rewording
 from model_export.errors import BadPairsFile, ExportError
 from model_export.held_out_queries import query_key, query_keys, shared_queries
-from model_export.pair_files import read_rows
+from model_export.pair_files import read_rows, read_text
 from model_export.pairs import parse_ad, parse_query, parse_relevance
 from service.scoring.ad_template import AdTemplate
 
@@ -132,10 +132,7 @@ def _add(
 
 def _read_queries(path: Path) -> list[str]:
     if path.suffix.lower() == ".txt":
-        try:
-            lines = path.read_bytes().decode("utf-8-sig").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadPairsFile(f"{path}: cannot be read as UTF-8 text: {error}") from error
+        lines = read_text(path).split("\n")
         return [line.strip() for line in lines if line.strip()]
     queries = []
     for line, row in read_rows(path):
