@@ -58,14 +58,18 @@ def run(arguments: argparse.Namespace) -> int:
     from model_export.pack import PACK_REPORT_FILE, pack
 
     require_usable(arguments.out, PACK_REPORT_FILE, overwrite=arguments.overwrite)
-    dev = read_dev(arguments.dev)
+    dev = read_dev(arguments.dev, _tell)
     report = pack(
         arguments.student,
         arguments.base,
         dev,
         arguments.out,
         max_bytes=arguments.max_bytes,
-        tell=lambda line: print(line, file=sys.stderr),
+        tell=_tell,
     )
     print(json.dumps(asdict(report), indent=2))
     return 0
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from model_export.errors import BadPairsFile
 from model_export.pair_files import PairsFormat, Row, read_rows
+from model_export.pair_notes import contradictions, ignored_columns
 from service.domain import Ad
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LARGEST_GRADE = 20  # enters gains as a power of two
@@ -46,7 +48,10 @@ class LabelledPair:
 
 
 def read_pairs(
-    path: Path, file_format: PairsFormat | None = None, max_grade: float | None = None
+    path: Path,
+    file_format: PairsFormat | None = None,
+    max_grade: float | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[LabelledPair]:
     """The pairs of a JSONL or CSV file, in its order; blank lines are skipped.
 
@@ -61,19 +66,28 @@ def read_pairs(
         path: The file.
         file_format: None goes by its name: `.csv` is CSV, all else JSON Lines.
         max_grade: The best grade, for rows that do not say it themselves.
+        tell: Told a sentence on columns that nothing reads, and one on rows that contradict each
+            other.
 
     Raises:
         BadPairsFile: The file cannot be read, holds no pair, or a row breaks the rules; the
             message has the path, the line number and the reason.
     """
-    pairs = []
+    pairs, lines = [], []
+    columns: set[str] = set()
     for line_number, row in read_rows(path, file_format):
         try:
             pairs.append(_parse_pair(row, line_number, max_grade))
+            lines.append(line_number)
+            columns |= row.keys()
         except (ValueError, OverflowError) as error:
             raise BadPairsFile(f"{path}, line {line_number}: {error}") from error
     if not pairs:
         raise BadPairsFile(f"{path}: holds no pairs; expected a JSON object or a CSV row for each")
+    if ignored := ignored_columns(columns):
+        tell(f"note: {path}: {ignored}")
+    if contradicted := contradictions(pairs, lines):
+        tell(f"warning: {path}: {contradicted}")
     return pairs
 
 

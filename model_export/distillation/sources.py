@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from model_export.distillation.recipe import DistilRecipe
 from model_export.distillation.rewording import Rewording
 from model_export.errors import BadPairsFile, ExportError
 from model_export.held_out_queries import query_key, query_keys, shared_queries
-from model_export.pair_files import read_rows, read_text
+from model_export.pair_files import Row, read_rows, read_text
+from model_export.pair_notes import ignored_columns
 from model_export.pairs import parse_ad, parse_query, parse_relevance
 from service.scoring.ad_template import AdTemplate
 
@@ -34,7 +35,11 @@ class Sources:
 
 
 def read_sources(
-    pairs: Sequence[Path], products: Sequence[Path], queries: Sequence[Path]
+    pairs: Sequence[Path],
+    products: Sequence[Path],
+    queries: Sequence[Path],
+    *,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Sources:
     """Read all files.
 
@@ -42,6 +47,7 @@ def read_sources(
         pairs: JSONL or CSV; `query`, the ad, and what people said if they said anything.
         products: JSONL or CSV of ads: `title` and `description`, or `text`.
         queries: JSONL or CSV with `query`, or (`.txt`) one query a line.
+        tell: Told which columns of pairs and products nothing reads.
 
     Raises:
         BadPairsFile: Path, line and reason.
@@ -51,7 +57,7 @@ def read_sources(
     ads: list[list[str]] = []
     for path in pairs:
         ads.append([])
-        for line, row in read_rows(path):
+        for line, row in _told_rows(path, tell):
             with _naming(path, line):
                 texts = parse_query(row), render(parse_ad(row, line))
                 label = parse_relevance(row)
@@ -59,7 +65,7 @@ def read_sources(
                 ads[-1].append(texts[1])
     for path in products:
         ads.append([])
-        for line, row in read_rows(path):
+        for line, row in _told_rows(path, tell):
             with _naming(path, line):
                 ads[-1].append(render(parse_ad(row, line)))
     return Sources(
@@ -139,6 +145,16 @@ def _read_queries(path: Path) -> list[str]:
         with _naming(path, line):
             queries.append(parse_query(row))
     return queries
+
+
+def _told_rows(path: Path, tell: Callable[[str], None]) -> Iterator[tuple[int, Row]]:
+    """As `read_rows`; after the last row `tell` is told which columns nothing reads."""
+    columns: set[str] = set()
+    for line, row in read_rows(path):
+        columns |= row.keys()
+        yield line, row
+    if ignored := ignored_columns(columns):
+        tell(f"note: {path}: {ignored}")
 
 
 @contextlib.contextmanager
