@@ -12,9 +12,10 @@ from model_export.distillation.recipe import DistilRecipe
 from model_export.distillation.rewording import Rewording
 from model_export.errors import BadPairsFile, ExportError
 from model_export.held_out_queries import query_key, query_keys, shared_queries
+from model_export.judgements import parse_relevance
 from model_export.pair_files import Row, read_rows, read_text
 from model_export.pair_notes import ignored_columns
-from model_export.pairs import parse_ad, parse_query, parse_relevance
+from model_export.pairs import parse_ad, parse_query
 from service.scoring.ad_template import AdTemplate
 
 
