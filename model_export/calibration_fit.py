@@ -60,6 +60,12 @@ class Candidate:
             return False
         return self.behind_best <= self.behind_best_error
 
+    def beats(self, other: Candidate) -> bool:
+        """Whether its cross-validated log loss is lower than the other's."""
+        if self.cross_validated is None or other.cross_validated is None:
+            return False
+        return self.cross_validated.log_loss < other.cross_validated.log_loss
+
     @property
     def has_the_shape(self) -> bool:
         """Whether what is left of the calibration error may be chance."""
@@ -93,6 +99,19 @@ class CalibrationFit:
     def after(self) -> Candidate:
         """The chosen one. Best of six, so its cross-validated figures flatter by a trifle."""
         return next(c for c in self.candidates if c.calibration == self.calibration)
+
+    @property
+    def left_for_shape(self) -> tuple[Candidate, ...]:
+        """Simpler than the chosen one and as good, but with more ECE than chance would give."""
+        if not self.after.has_the_shape:
+            return ()
+        return tuple(
+            candidate
+            for candidate in self.candidates[: self.candidates.index(self.after)]
+            if candidate.is_as_good_as_best
+            and not candidate.has_the_shape
+            and candidate.beats(self.before)
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """The cross-validated figures as a table, a row for each kind; none without folds."""

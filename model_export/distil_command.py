@@ -17,12 +17,15 @@ from model_export.recipe_options import (
     LEARNING_RATE,
     SEED,
     add_numbers,
+    add_overwrite,
     given,
     require_usable,
 )
 from model_export.shipped_models import DEFAULT_MODEL, SHIPPED_MODELS
 
 if TYPE_CHECKING:  # slow to import
+    from collections.abc import Callable
+
     from model_export.distillation.training import DevPairs
     from model_export.pairs import LabelledPair
 
@@ -48,6 +51,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="a student of distil to go on from, instead of the teacher's layers",
     )
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the student's checkpoint")
+    add_overwrite(parser)
     add(
         "--cache",
         type=Path,
@@ -110,15 +114,15 @@ def run(arguments: argparse.Namespace) -> int:
         ExportError: Options, files or a teacher that cannot be used; says why.
     """
     recipe = DistilRecipe(**given(arguments, DistilRecipe))
-    require_usable(arguments.out, REPORT_FILE)
+    require_usable(arguments.out, REPORT_FILE, overwrite=arguments.overwrite)
 
     from model_export.distillation.distil import Folders, distil
     from model_export.distillation.sources import read_sources
     from model_export.reference_logits import load_original
 
-    sources = read_sources(arguments.pairs, arguments.products, arguments.queries)
-    dev = read_dev(arguments.dev)
     with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
+        sources = read_sources(arguments.pairs, arguments.products, arguments.queries, tell=print)
+        dev = read_dev(arguments.dev, tell=print)
         teacher = load_original(
             arguments.teacher, relevant_label=arguments.relevant_label, grades=arguments.grades
         )
@@ -128,8 +132,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_dev(paths: list[Path]) -> DevPairs:
-    """Held-out pairs by the name of their file.
+def read_dev(paths: list[Path], tell: Callable[[str], None]) -> DevPairs:
+    """Held-out pairs by the name of their file; `tell` is told what is doubtful in them.
 
     Raises:
         BadPairsFile: A file cannot be used.
@@ -142,6 +146,6 @@ def read_dev(paths: list[Path]) -> DevPairs:
     for path in paths:
         if path.name in dev:
             raise ExportError(f"two --dev files have the name {path.name}, which figures go by")
-        dev[path.name] = read_pairs(path)
+        dev[path.name] = read_pairs(path, tell=tell)
         refuse_one_class(dev[path.name], [str(path)])
     return dev

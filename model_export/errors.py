@@ -6,6 +6,7 @@ ExportError
 |- AdapterMismatch       an adapter was made for other base weights
 |- DamagedDelta          a student's weight delta is not the file that it should be
 |- UnsupportedCheckpoint the checkpoint cannot be served, and why
+|- RelevanceReversed     scores fall where relevance rises, so no score map fits
 |- QuantizationFailed    the graph does not have the shape that the recipe needs
 `- ParityFailed          the exported graph does not score like the original
 """
@@ -37,6 +38,20 @@ class DamagedDelta(ExportError):
 
 class UnsupportedCheckpoint(ExportError):
     """The checkpoint is not one that the service can score with; the message says why."""
+
+
+class RelevanceReversed(ExportError):
+    """The logits of labelled pairs do not grow with their relevance.
+
+    Args:
+        slope: Of relevance over the logit, 0 or below.
+    """
+
+    def __init__(self, slope: float) -> None:
+        super().__init__(
+            f"score calibration found a slope of {slope:.3g}: higher logits mean less relevant; "
+            "check which label means relevant"
+        )
 
 
 class QuantizationFailed(ExportError):

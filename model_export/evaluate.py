@@ -14,6 +14,7 @@ from model_export.pairs import LabelledPair
 from model_export.ranking_metrics import ndcg_at_k
 
 NDCG_PLACES = 10
+CHANCE_AUC = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,13 @@ def judge(pairs: Sequence[LabelledPair], scores: NDArray[np.float64]) -> Quality
         log_loss=log_loss(labels, scores),
         calibration_error=expected_calibration_error(labels, scores),
     )
+
+
+def nothing_learnt(auc_of_dev: float) -> str | None:
+    """A sentence where a trained model is worse than chance on its dev pairs, else None."""
+    if auc_of_dev >= CHANCE_AUC:
+        return None
+    return f"the model has learnt nothing: dev AUC {auc_of_dev:.2f}, where chance is {CHANCE_AUC}"
 
 
 def _known(value: float) -> float | None:

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     pairs, sources = [], []
     for path in arguments.pairs:
-        read = read_pairs(path, arguments.format, arguments.max_grade)
+        read = read_pairs(path, arguments.format, arguments.max_grade, _tell)
         pairs += read
         sources += [pair.source or path.name for pair in read]
     refuse_one_class(pairs, [str(path) for path in arguments.pairs])
@@ -146,6 +146,10 @@ def _score(arguments: argparse.Namespace, pairs: list[LabelledPair]) -> list[Sco
     if arguments.baselines:
         scored += score_baselines(pairs, arguments.base, show_progress=True)
     return scored
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _json(document: dict[str, Any]) -> str:

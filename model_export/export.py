@@ -11,6 +11,7 @@ import numpy as np
 
 from model_export.bundle_facts import bundle_facts
 from model_export.calibration_fit import CalibrationFit
+from model_export.calibration_words import reasons_of
 from model_export.checkpoint import Checkpoint
 from model_export.errors import ParityFailed, QuantizationFailed, UnsupportedCheckpoint
 from model_export.evidence import evidence_of
@@ -89,6 +90,9 @@ def export_bundle(
         if fit is not None and checkpoint.calibration is not None:
             report("note: the score calibration stored with the checkpoint is replaced")
         report(f"[4/5] score calibration: {calibration.method}, {calibration.fitted_on}")
+        if fit is not None:
+            for line in reasons_of(fit, len(labelled), len({pair.query for pair in labelled})):
+                report(f"      {line}")
         scores = to_scores(served.logits, checkpoint.head, calibration)
         facts = bundle_facts(proof, stages, options, calibration, fit, scores, note)
         report(f"[5/5] write {out}")

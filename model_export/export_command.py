@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
         tolerances=_tolerances(arguments),
         with_latency=not arguments.no_latency,
     )
-    labelled = [pair for path in arguments.calibrate for pair in read_pairs(path)]
+    labelled = [pair for path in arguments.calibrate for pair in read_pairs(path, tell=print)]
     checkpoint = _load(arguments)
     manifest = export_bundle(checkpoint, options, arguments.out, labelled)
     print(f"bundle {manifest.model.name} {manifest.model.version} is ready in {arguments.out}")

@@ -19,8 +19,8 @@ from model_export.adapter import AdapterFacts, save_adapter
 from model_export.adapter_checkpoint import load_adapted
 from model_export.base_weights import resolve_base, weights_sha256
 from model_export.checkpoint import CALIBRATION_FILE, load_checkpoint
-from model_export.evaluate import Quality, judge
-from model_export.finetuning.checks import refuse_unusable
+from model_export.evaluate import Quality, judge, nothing_learnt
+from model_export.finetuning.checks import mean_figure, refuse_unusable
 from model_export.finetuning.hard_negatives import mine_hard_negatives
 from model_export.finetuning.objectives import label_names
 from model_export.finetuning.run_folder import close_run, open_run, run_folder
@@ -98,8 +98,8 @@ def finetune(
         BaseWeightsMissing: The base was found nowhere.
         ExportError: The base, the recipe and the pairs do not fit, or a stopped run is in the way.
     """
-    pairs = [pair for path in train_files for pair in read_pairs(path)]
-    dev = {path.name: read_pairs(path) for path in dev_files}
+    pairs = [pair for path in train_files for pair in read_pairs(path, tell=tell)]
+    dev = {path.name: read_pairs(path, tell=tell) for path in dev_files}
     refuse_unusable(pairs, dev, recipe, [str(path) for path in train_files])
     mined = _hard_negatives(pairs, dev, recipe)
     labels = label_names(recipe, [*pairs, *mined])
@@ -139,6 +139,8 @@ def finetune(
         quality={name: judge(own, sigmoid(margins[name])) for name, own in dev.items()},
     )
     write_report(partial, REPORT_FILE, report)
+    if not recipe.ranks and (sentence := nothing_learnt(mean_figure(report.quality, "auc"))):
+        tell(f"warning: {sentence}")
     write_calibration(partial, margins, dev, tell)
     move_into(partial, out, _MODEL_FILES)
     close_run(run)

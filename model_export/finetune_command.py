@@ -18,6 +18,7 @@ from model_export.recipe_options import (
     WARMUP_SHARE,
     WEIGHT_DECAY,
     add_numbers,
+    add_overwrite,
     given,
     require_usable,
 )
@@ -34,6 +35,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     ):
         add(f"--{name}", type=Path, action="append", required=True, metavar="FILE", help=text)
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the adapter, checkpoint")
+    add_overwrite(parser)
     add("--base", metavar="DIR_OR_ID", help=f"encoder to start from; default: {DEFAULT_BASE}")
     add("--resume", action="store_true", help="go on with a run for --out that was stopped")
     # No defaults from here on: what is not given is the approach's own.
@@ -58,6 +60,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("lora_rank", int, "of the updates"),
         ("imitation_pairs", int, "pairs of the first stage; 0 leaves it out"),
         ("teacher_share", float, "weight of sentence similarity in the labels"),
+        ("rater_share", float, "weight of the raters' votes in the labels, where there are any"),
         SEED,
     )
     add_numbers(recipe, numbers, _usual)
@@ -80,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from model_export.finetune import REPORT_FILE, finetune
 
-    require_usable(arguments.out, REPORT_FILE)
+    require_usable(arguments.out, REPORT_FILE, overwrite=arguments.overwrite)
     with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
         report = finetune(
             arguments.train,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from model_export.calibration_fit import CalibrationFit, Candidate, figures_of, mean_of
-from model_export.errors import ExportError
+from model_export.errors import ExportError, RelevanceReversed
 from model_export.goodness_of_fit import chance_calibration_error
 from model_export.logistic import fit_logistic
 from model_export.metrics import pair_log_losses
@@ -130,10 +130,7 @@ def _require_sense(margins: NDArray[np.float64], labels: NDArray[np.float64]) ->
         spread = float(margins.std())
         slope = fit_logistic(margins / spread, 0.98 * labels + 0.01)[0] / spread
     if slope <= 0:
-        raise ExportError(
-            f"score calibration found a slope of {slope:.3g}: higher logits mean less relevant; "
-            "check which label means relevant"
-        )
+        raise RelevanceReversed(slope)
 
 
 def _held_out_scores(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_export.checkpoint import CALIBRATION_FILE, Checkpoint
-from model_export.errors import ExportError
+from model_export.errors import ExportError, RelevanceReversed
 from model_export.fit_calibration import fit_score_calibration
 from model_export.pairs import LabelledPair
 from model_export.reference_logits import pair_encoder
@@ -55,6 +55,9 @@ def write_calibration(
             [pair.query for name in margins for pair in pairs_by_file[name]],
             " + ".join(margins),
         ).calibration
+    except RelevanceReversed:  # of a model trained here: no label has been mistaken
+        tell("warning: scores stay uncalibrated: on the dev pairs they do not grow with relevance")
+        return
     except ExportError as error:  # too few pairs, say: the model is good without
         tell(f"warning: scores stay uncalibrated: {error}")
         return

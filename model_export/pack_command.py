@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from model_export.errors import ExportError
+from model_export.recipe_options import add_overwrite, require_usable
 
 USUAL_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 USUAL_MAX_BYTES = 2 * 1024 * 1024
@@ -19,6 +19,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--student", type=Path, required=True, metavar="DIR", help="folder that distil wrote")
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the delta")
+    add_overwrite(parser)
     add(
         "--base",
         default=USUAL_BASE,
@@ -54,20 +55,21 @@ def run(arguments: argparse.Namespace) -> int:
         ExportError: Nothing was written; the message says why.
     """
     from model_export.distil_command import read_dev
-    from model_export.pack import pack
-    from model_export.weight_delta import is_delta
+    from model_export.pack import PACK_REPORT_FILE, pack
 
-    out = arguments.out
-    if out.exists() and not is_delta(out) and not (out.is_dir() and not any(out.iterdir())):
-        raise ExportError(f"{out} exists and is no weight delta; choose another --out")
-    dev = read_dev(arguments.dev)
+    require_usable(arguments.out, PACK_REPORT_FILE, overwrite=arguments.overwrite)
+    dev = read_dev(arguments.dev, _tell)
     report = pack(
         arguments.student,
         arguments.base,
         dev,
-        out,
+        arguments.out,
         max_bytes=arguments.max_bytes,
-        tell=lambda line: print(line, file=sys.stderr),
+        tell=_tell,
     )
     print(json.dumps(asdict(report), indent=2))
     return 0
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)

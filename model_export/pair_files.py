@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -37,13 +38,40 @@ def read_rows(path: Path, file_format: PairsFormat | None = None) -> Iterator[tu
         BadPairsFile: The file cannot be read or breaks the rules of its format; the message has
             the path, the line number and the reason.
     """
-    try:
-        content = path.read_bytes().decode("utf-8-sig")  # some tools write a mark at the start
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadPairsFile(f"{path}: cannot be read as UTF-8 text: {error}") from error
+    if file_format is None and path.suffix.lower() == ".tsv":
+        raise BadPairsFile(
+            f"{path}: tabs do not separate columns here; make it CSV with commas (.csv), or JSON "
+            "Lines"
+        )
+    content = read_text(path)
     if (file_format or format_of(path)) == "csv":
         return _csv_rows(path, content)
     return _json_rows(path, content)
+
+
+def read_text(path: Path) -> str:
+    """All of a file of UTF-8 text, with or without a byte order mark.
+
+    Raises:
+        BadPairsFile: It cannot be read, or is not UTF-8; the message has the path, and the line
+            number of the first byte that is not.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadPairsFile(f"{path}: cannot be read: {error.strerror}") from error
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise BadPairsFile(f"{path}: is UTF-16 text, by its first two bytes; save it as UTF-8")
+    try:
+        return content.decode("utf-8-sig")  # some tools write a mark at the start
+    except UnicodeDecodeError as error:
+        # Its object, not the content: a mark at the start is no part of it.
+        line = error.object.count(b"\n", 0, error.start) + 1
+        byte = error.object[error.start]
+        raise BadPairsFile(
+            f"{path}, line {line}: byte 0x{byte:02x} is not UTF-8 text ({error.reason}); save the "
+            "file as UTF-8"
+        ) from error
 
 
 def _json_rows(path: Path, content: str) -> Iterator[tuple[int, Row]]:
@@ -52,7 +80,7 @@ def _json_rows(path: Path, content: str) -> Iterator[tuple[int, Row]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=_object)
         except json.JSONDecodeError as error:
             raise BadPairsFile(
                 f"{path}, line {number}: not JSON, of which one object a line is expected: {error}"
@@ -64,6 +92,16 @@ def _json_rows(path: Path, content: str) -> Iterator[tuple[int, Row]]:
                 f"{path}, line {number}: expected a JSON object, got {type(row).__name__}"
             )
         yield number, row
+
+
+def _object(fields: list[tuple[str, Any]]) -> Row:
+    """An object of which no field is lost to another."""
+    row = dict(fields)
+    if len(row) < len(fields):
+        names = [name for name, _ in fields]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the object names the key {repeated!r} twice")
+    return row
 
 
 def _csv_rows(path: Path, content: str) -> Iterator[tuple[int, Row]]:
@@ -130,4 +168,10 @@ def _explained(error: Exception) -> str:
         return 'a quote (") is opened here and never closed'
     if "expected after" in str(error):
         return f'a quote (") closes inside a cell; inside quotes write it twice: {error}'
+    if "field limit" in str(error):
+        # The limit is the interpreter's, for all threads: no pair is worth raising it.
+        return (
+            f"a cell has more than {csv.field_size_limit():,} characters, the most that one may "
+            'have; was a quote (") opened before and never closed?'
+        )
     return str(error)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from model_export.errors import BadPairsFile
+from model_export.judgements import parse_grade, parse_raters, parse_relevance
 from model_export.pair_files import PairsFormat, Row, read_rows
+from model_export.pair_notes import contradictions, ignored_columns
 from service.domain import Ad
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
-
-LARGEST_GRADE = 20  # enters gains as a power of two
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class LabelledPair:
         ad: The ad; its id is the file's `doc_id`, else the line number.
         label: Relevance in 0-1.
         grade: The graded judgement behind the label (0-3 in the usual scale), where known.
-        rater_grades: Grades of the single raters, where known.
+        rater_votes: What the single raters said, where known, in 0-1: a grade is divided by the
+            best one possible.
         source: Name of the collection that the pair comes from, "" if not said.
     """
 
@@ -33,7 +34,7 @@ class LabelledPair:
     ad: Ad
     label: float
     grade: float | None = None
-    rater_grades: tuple[float, ...] = ()
+    rater_votes: tuple[float, ...] = ()
     source: str = ""
 
     @property
@@ -43,7 +44,10 @@ class LabelledPair:
 
 
 def read_pairs(
-    path: Path, file_format: PairsFormat | None = None, max_grade: float | None = None
+    path: Path,
+    file_format: PairsFormat | None = None,
+    max_grade: float | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[LabelledPair]:
     """The pairs of a JSONL or CSV file, in its order; blank lines are skipped.
 
@@ -51,25 +55,35 @@ def read_pairs(
     said: `label` or `score` (0-1) or `grade` with the best grade possible, `max_grade`. The first
     of these three that it has is the pair's relevance, in training as in evaluation; a grade is
     also its gain in a ranking. `raters`, `source` and `doc_id` are optional, other keys are
-    ignored.
+    ignored. `raters` are grades of 0 to `max_grade`; where the row has a `grade` and no maximum,
+    of 0-3; where it has neither, votes of 0-1.
 
     Args:
         path: The file.
         file_format: None goes by its name: `.csv` is CSV, all else JSON Lines.
         max_grade: The best grade, for rows that do not say it themselves.
+        tell: Told a sentence on columns that nothing reads, and one on rows that contradict each
+            other.
 
     Raises:
         BadPairsFile: The file cannot be read, holds no pair, or a row breaks the rules; the
             message has the path, the line number and the reason.
     """
-    pairs = []
+    pairs, lines = [], []
+    columns: set[str] = set()
     for line_number, row in read_rows(path, file_format):
         try:
             pairs.append(_parse_pair(row, line_number, max_grade))
+            lines.append(line_number)
+            columns |= row.keys()
         except (ValueError, OverflowError) as error:
             raise BadPairsFile(f"{path}, line {line_number}: {error}") from error
     if not pairs:
         raise BadPairsFile(f"{path}: holds no pairs; expected a JSON object or a CSV row for each")
+    if ignored := ignored_columns(columns):
+        tell(f"note: {path}: {ignored}")
+    if contradicted := contradictions(pairs, lines):
+        tell(f"warning: {path}: {contradicted}")
     return pairs
 
 
@@ -102,55 +116,19 @@ def parse_ad(row: Row, line_number: int) -> Ad:
     return ad
 
 
-def parse_relevance(row: Row, max_grade: float | None = None) -> float | None:
-    """The relevance of a row in 0-1, see `read_pairs`; None where nobody judged it.
-
-    Raises:
-        ValueError: It is no number, out of range, or a grade without its maximum.
-    """
-    for key in ("label", "score"):
-        if row.get(key) is not None:
-            value = _number(row[key], key)
-            if not 0 <= value <= 1:
-                raise ValueError(f"'{key}' must be in 0-1, got {value:g}")
-            return value
-    if row.get("grade") is None:
-        return None
-    best = max_grade if row.get("max_grade") is None else _number(row["max_grade"], "max_grade")
-    if best is None:
-        raise ValueError(
-            "'grade' without 'label' or 'score' needs 'max_grade', the best grade possible"
-        )
-    grade = _grade(row["grade"])
-    if not 0 <= grade <= best or best == 0:
-        raise ValueError(f"'grade' must be in 0-{best:g}, its 'max_grade', got {grade:g}")
-    return grade / best
-
-
 def _parse_pair(row: Row, line_number: int, max_grade: float | None) -> LabelledPair:
     query, ad = parse_query(row), parse_ad(row, line_number)
     label = parse_relevance(row, max_grade)
     if label is None:
         raise ValueError("'label' is missing, and so are 'score' and 'grade'")
-    grade = row.get("grade")
-    raters = row.get("raters") or []
-    if not isinstance(raters, list):
-        raise ValueError("'raters' must be a list of grades")
     return LabelledPair(
         query=query,
         ad=ad,
         label=label,
-        grade=None if grade is None else _grade(grade),
-        rater_grades=tuple(_number(value, "raters") for value in raters),
+        grade=parse_grade(row),
+        rater_votes=parse_raters(row, max_grade),
         source=_text(row, "source"),
     )
-
-
-def _grade(value: object) -> float:
-    grade = _number(value, "grade")
-    if abs(grade) > LARGEST_GRADE:
-        raise ValueError(f"'grade' must be at most {LARGEST_GRADE}, got {grade:g}")
-    return grade
 
 
 def _text(row: Row, key: str) -> str:
@@ -164,13 +142,3 @@ def _text(row: Row, key: str) -> str:
     except UnicodeEncodeError as error:  # half of a surrogate pair: no text has it
         raise ValueError(f"'{key}' is not Unicode text: {error.reason}") from error
     return value.strip()
-
-
-def _number(value: object, key: str) -> float:
-    # bool is an int to Python, and `true` is a fair way to write label 1.
-    if not isinstance(value, int | float):
-        raise ValueError(f"'{key}' must be a number, got {type(value).__name__}")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"'{key}' must be a finite number, got {number:g}")
-    return number

@@ -17,6 +17,7 @@ from model_export.recipe_options import (
     WARMUP_SHARE,
     WEIGHT_DECAY,
     add_numbers,
+    add_overwrite,
     given,
     require_usable,
 )
@@ -35,6 +36,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="ads (JSONL, CSV, or .txt with one a line); repeatable; no labels are read",
     )
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the encoder")
+    add_overwrite(parser)
     add("--base", default=DEFAULT_BASE, metavar="DIR_OR_ID", help="to start from (%(default)s)")
     add("--resume", action="store_true", help="go on with a run for --out that was stopped")
     recipe = parser.add_argument_group("recipe")
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         ExportError: Options, files or a base that cannot be used; says why.
     """
     recipe = PretrainRecipe(**given(arguments, PretrainRecipe))
-    require_usable(arguments.out, REPORT_FILE)
+    require_usable(arguments.out, REPORT_FILE, overwrite=arguments.overwrite)
 
     from model_export.pretraining.pretrain import pretrain
 

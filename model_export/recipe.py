@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from model_export.errors import ExportError
-from model_export.recipe_ranges import require_at_least, require_rates
+from model_export.recipe_ranges import require_at_least, require_rates, require_shares
 from service.scoring.ad_template import AdTemplate
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
-RELEVANT_GRADE = 2
-"""Graded judgements from here on count as relevant, as in the labels of the Chorus pairs."""
+RELEVANT_VOTE = 0.5
+"""Raters' votes from here on count as relevant: of grades 0-3 that is 2 and 3, as in the labels of
+the Chorus pairs."""
 
 Approach = Literal["lora", "full", "features"]
 HeadName = Literal["logit", "classes", "grades"]
@@ -74,7 +75,8 @@ class FinetuneRecipe:
         epochs: Passes over the labelled pairs in the second stage.
         learning_rate: Peak of the second stage.
         rater_share: Weight of the share of raters who found the pair relevant against the label,
-            where single raters are known: a pair that people disagree on is no sure thing.
+            where single raters are known (see `human_target`): a pair that people disagree on is
+            no sure thing. 0 leaves the label alone.
         teacher_share: Weight of the similarity's score in the targets of labelled pairs.
         hard_negatives: Ads per query that BM25 takes for relevant and nobody judged, added as
             irrelevant.
@@ -138,6 +140,7 @@ class FinetuneRecipe:
         }
         require_at_least(self, least)
         require_rates(self, ("learning_rate", "imitation_learning_rate"))
+        require_shares(self, ("rater_share",))
         self._require_parts_that_fit()
 
     @property
@@ -187,8 +190,16 @@ def recipe_for(
 
 
 def human_target(pair: LabelledPair, rater_share: float) -> float:
-    """The probability of relevance that a labelled pair teaches, see `FinetuneRecipe`."""
-    if not pair.rater_grades:
+    """The probability of relevance that a labelled pair teaches.
+
+    (1 - rater_share) * label + rater_share * the share of raters who gave at least half of the
+    best that their scale allows; the label, where no raters are known.
+
+    Args:
+        pair: Its `rater_votes` are on a scale of 0-1 already.
+        rater_share: In 0-1, see `FinetuneRecipe`.
+    """
+    if not pair.rater_votes:
         return pair.label
-    agreeing = float(np.mean([grade >= RELEVANT_GRADE for grade in pair.rater_grades]))
+    agreeing = float(np.mean([vote >= RELEVANT_VOTE for vote in pair.rater_votes]))
     return (1 - rater_share) * pair.label + rater_share * agreeing

@@ -48,18 +48,32 @@ def given(arguments: argparse.Namespace, recipe: type[Any]) -> dict[str, Any]:
     }
 
 
-def require_usable(out: Path, report_file: str) -> None:
-    """Never write over a folder that holds something else.
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Give the parser `--overwrite`, for `require_usable`."""
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the model that --out already holds"
+    )
+
+
+def require_usable(out: Path, report_file: str, *, overwrite: bool) -> None:
+    """Never write over a folder that holds something else, nor unasked over an older model.
 
     Args:
         out: Where a model is to be written.
         report_file: Name of the file by which one of the same command is known.
+        overwrite: Whether an older model may be replaced.
 
     Raises:
-        ExportError: The folder is not empty, and nothing that the command wrote.
+        ExportError: The folder is not empty and may not be written to; says why.
     """
-    is_empty = out.is_dir() and not any(out.iterdir())
-    if out.exists() and not (out / report_file).is_file() and not is_empty:
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if not (out / report_file).is_file():
         raise ExportError(
             f"{out} exists and is nothing that this command wrote; choose another --out"
+        )
+    if not overwrite:
+        raise ExportError(
+            f"{out} already holds a model of this command; choose another --out, or replace it "
+            "with --overwrite"
         )

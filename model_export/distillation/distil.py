@@ -21,7 +21,7 @@ from model_export.distillation.student import make_student, n_layers_of
 from model_export.distillation.teacher_logits import teacher_margins
 from model_export.distillation.training import DevPairs, DistilRow, train_student
 from model_export.errors import ExportError
-from model_export.evaluate import Quality, judge
+from model_export.evaluate import Quality, judge, nothing_learnt
 from model_export.out_folder import move_into, partial_folder, write_report
 from model_export.write_checkpoint import save_checkpoint
 from service.scoring.ad_template import AdTemplate
@@ -172,6 +172,8 @@ def distil(
 
     rows = [DistilRow(pair, margins.get(pair), label) for pair, label in labels.items()]
     train_student(student, teacher, rows, dev, recipe, keep_the_best, show_progress=show_progress)
+    if report.best is not None and (sentence := nothing_learnt(report.best.mean_auc)):
+        tell(f"warning: {sentence}")
     return report
 
 

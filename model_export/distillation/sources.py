@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,8 +11,11 @@ from model_export.distillation.pair_sampling import Texts, Variation, sample_pai
 from model_export.distillation.recipe import DistilRecipe
 from model_export.distillation.rewording import Rewording
 from model_export.errors import BadPairsFile, ExportError
-from model_export.pair_files import read_rows
-from model_export.pairs import parse_ad, parse_query, parse_relevance
+from model_export.held_out_queries import query_key, query_keys, shared_queries
+from model_export.judgements import parse_relevance
+from model_export.pair_files import Row, read_rows, read_text
+from model_export.pair_notes import ignored_columns
+from model_export.pairs import parse_ad, parse_query
 from service.scoring.ad_template import AdTemplate
 
 
@@ -33,7 +36,11 @@ class Sources:
 
 
 def read_sources(
-    pairs: Sequence[Path], products: Sequence[Path], queries: Sequence[Path]
+    pairs: Sequence[Path],
+    products: Sequence[Path],
+    queries: Sequence[Path],
+    *,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Sources:
     """Read all files.
 
@@ -41,6 +48,7 @@ def read_sources(
         pairs: JSONL or CSV; `query`, the ad, and what people said if they said anything.
         products: JSONL or CSV of ads: `title` and `description`, or `text`.
         queries: JSONL or CSV with `query`, or (`.txt`) one query a line.
+        tell: Told which columns of pairs and products nothing reads.
 
     Raises:
         BadPairsFile: Path, line and reason.
@@ -50,7 +58,7 @@ def read_sources(
     ads: list[list[str]] = []
     for path in pairs:
         ads.append([])
-        for line, row in read_rows(path):
+        for line, row in _told_rows(path, tell):
             with _naming(path, line):
                 texts = parse_query(row), render(parse_ad(row, line))
                 label = parse_relevance(row)
@@ -58,7 +66,7 @@ def read_sources(
                 ads[-1].append(texts[1])
     for path in products:
         ads.append([])
-        for line, row in read_rows(path):
+        for line, row in _told_rows(path, tell):
             with _naming(path, line):
                 ads[-1].append(render(parse_ad(row, line)))
     return Sources(
@@ -78,21 +86,22 @@ def training_pairs(
 
     Args:
         sources: What was read.
-        held_out: Queries of the dev files, which no training pair may have.
+        held_out: Queries of the dev files, which no training pair may have, see `query_key`.
         recipe: How many pairs to sample, and how.
         rewording: Swaps words, where the recipe asks for it; None samples texts as they are.
 
     Raises:
         ExportError: A pair has a held-out query, there are queries without products, or no pairs.
     """
-    shared = sorted({query for query, _ in sources.labels} & set(held_out))
+    shared = shared_queries((query for query, _ in sources.labels), held_out)
     if shared:
         raise ExportError(
-            f"{len(shared)} queries are in the dev files and in the training pairs, such as "
-            f"{shared[0]!r}: figures on them would say nothing"
+            f"{len(shared)} queries are in the dev files and in the training pairs (but for case "
+            f"and white space), such as {shared[0]!r}: figures on them would say nothing"
         )
     if sources.queries and not sources.ads:
         raise ExportError("there are queries, and no products to pair them with")
+    kept_out = query_keys(held_out)
     made = dict(sources.labels)
     variation = (
         None if rewording is None else Variation(rewording, recipe.reworded_share, recipe.cut_share)
@@ -102,7 +111,7 @@ def training_pairs(
             [
                 query
                 for query in (*sources.queries, *(query for query, _ in made))
-                if query not in held_out
+                if query_key(query) not in kept_out
             ],
             sources.ads,
             recipe.sampled_pairs,
@@ -111,35 +120,42 @@ def training_pairs(
             seed=recipe.seed,
             variation=variation,
         )
-        _add(made, sampled, held_out)
+        _add(made, sampled, kept_out)
     if variation is not None and sources.labels:
         varied = vary_pairs([*sources.labels], recipe.varied_pairs, variation, recipe.seed)
-        _add(made, varied, held_out)
+        _add(made, varied, kept_out)
     if not made:
         raise ExportError("there are no training pairs: give pairs, or products")
     return made
 
 
 def _add(
-    made: dict[Texts, float | None], pairs: Sequence[Texts], held_out: Collection[str]
+    made: dict[Texts, float | None], pairs: Sequence[Texts], kept_out: Collection[str]
 ) -> None:
     for pair in pairs:
-        if pair[0] not in held_out:
+        if query_key(pair[0]) not in kept_out:
             made.setdefault(pair, None)
 
 
 def _read_queries(path: Path) -> list[str]:
     if path.suffix.lower() == ".txt":
-        try:
-            lines = path.read_bytes().decode("utf-8-sig").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadPairsFile(f"{path}: cannot be read as UTF-8 text: {error}") from error
+        lines = read_text(path).split("\n")
         return [line.strip() for line in lines if line.strip()]
     queries = []
     for line, row in read_rows(path):
         with _naming(path, line):
             queries.append(parse_query(row))
     return queries
+
+
+def _told_rows(path: Path, tell: Callable[[str], None]) -> Iterator[tuple[int, Row]]:
+    """As `read_rows`; after the last row `tell` is told which columns nothing reads."""
+    columns: set[str] = set()
+    for line, row in read_rows(path):
+        columns |= row.keys()
+        yield line, row
+    if ignored := ignored_columns(columns):
+        tell(f"note: {path}: {ignored}")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import numpy as np
 
 from model_export.errors import BadPairsFile
 from model_export.evaluate import Quality, judge
+from model_export.held_out_queries import shared_queries
 from model_export.pairs import LabelledPair
 from model_export.recipe import FinetuneRecipe
 from service.scoring.encoding import EncodedPair
@@ -87,12 +88,13 @@ def warnings_of(
 ) -> list[str]:
     """Sentences about what makes figures or scores less than they seem."""
     sentences = []
-    queries = {pair.query for pair in pairs}
-    shared = sorted({p.query for own in dev.values() for p in own if p.query in queries})
+    shared = shared_queries(
+        (pair.query for pair in pairs), (pair.query for own in dev.values() for pair in own)
+    )
     if shared:
         sentences.append(
-            f"{len(shared)} queries are in the training and in the dev pairs, such as "
-            f"{shared[0]!r}: figures on them are too good"
+            f"{len(shared)} queries are in the training and in the dev pairs (but for case and "
+            f"white space), such as {shared[0]!r}: figures on them are too good"
         )
     cut = float(np.mean([pair.truncated for pair in encoded]))
     if cut > MANY_TRUNCATED:

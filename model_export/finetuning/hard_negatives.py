@@ -12,6 +12,7 @@ import numpy as np
 
 from model_export.distillation.pair_sampling import IN_QUERY_RANKS, NEAR_MISS_RANKS
 from model_export.evaluation.baselines import bm25_ranker
+from model_export.held_out_queries import query_key, query_keys
 from model_export.pairs import LabelledPair
 from service.scoring.ad_template import AdTemplate
 
@@ -30,7 +31,7 @@ def mine_hard_negatives(
     Args:
         pairs: Training pairs; their ads are what is searched.
         per_query: Most pairs for a query.
-        held_out: Queries of the dev pairs, which get none.
+        held_out: Queries of the dev pairs, which get none, see `query_key`.
         template: How an ad becomes text.
 
     Raises:
@@ -43,10 +44,11 @@ def mine_hard_negatives(
     judged: dict[str, set[str]] = {}
     for pair in pairs:
         judged.setdefault(pair.query, set()).add(template.render(pair.ad))
+    kept_out = query_keys(held_out)
     scores_of = bm25_ranker(texts)
     mined = []
     for query, known in judged.items():
-        if query in held_out:
+        if query_key(query) in kept_out:
             continue
         scores = scores_of(query)
         ranking = np.argsort(-scores, kind="stable")[IN_QUERY_RANKS:NEAR_MISS_RANKS]

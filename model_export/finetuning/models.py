@@ -14,6 +14,7 @@ from model_export.errors import UnsupportedCheckpoint
 from model_export.library_calls import quiet_transformers, refusing
 from model_export.pooled_classifier import PooledClassifier, load_encoder
 from model_export.recipe import FinetuneRecipe
+from model_export.sentence_embedding import CAT_LAYERS
 
 
 def make_model(base: Path, recipe: FinetuneRecipe, labels: Sequence[str]) -> Any:  # noqa: ANN401  # untyped library
@@ -25,7 +26,8 @@ def make_model(base: Path, recipe: FinetuneRecipe, labels: Sequence[str]) -> Any
         labels: Names of the logits; none is one logit.
 
     Raises:
-        UnsupportedCheckpoint: The base cannot be loaded, or is no BERT where it must be one.
+        UnsupportedCheckpoint: The base cannot be loaded, or is no BERT where it must be one, or has
+            fewer layers than the pooling reads.
     """
     config = load_config(str(base))
     config.problem_type = None
@@ -34,6 +36,11 @@ def make_model(base: Path, recipe: FinetuneRecipe, labels: Sequence[str]) -> Any
         config.label2id = {label: number for number, label in enumerate(labels)}
     else:
         config.num_labels = 1
+    if recipe.pooling == "cat4" and config.num_hidden_layers < CAT_LAYERS:
+        raise UnsupportedCheckpoint(
+            f"base model {base.name} has {config.num_hidden_layers} layers, and pooling cat4 reads "
+            f"the last {CAT_LAYERS}; take cls or mean"
+        )
     if recipe.pooling is not None:
         return PooledClassifier(load_encoder(base, config), recipe.pooling)
     if recipe.approach == "lora" and config.model_type != "bert":

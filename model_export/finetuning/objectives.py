@@ -47,6 +47,17 @@ def targets(recipe: FinetuneRecipe, pairs: Sequence[LabelledPair]) -> list[float
     return [human_target(pair, recipe.rater_share) for pair in pairs]
 
 
+def raters_note(recipe: FinetuneRecipe, pairs: Sequence[LabelledPair]) -> str | None:
+    """A sentence on how many `targets` have raters' votes in them; None where none has."""
+    voted = sum(bool(pair.rater_votes) for pair in pairs)
+    if not (voted and recipe.rater_share) or recipe.ranks or recipe.head == "grades":
+        return None
+    return (
+        f"raters' votes are {recipe.rater_share:.0%} of the target of {voted} of the {len(pairs)} "
+        "training pairs, the label is the rest; --rater-share 0 leaves the label alone"
+    )
+
+
 def loss_of(recipe: FinetuneRecipe) -> Loss:
     """The recipe's loss."""
     if recipe.ranks:

@@ -17,7 +17,7 @@ from model_export.errors import UnsupportedCheckpoint
 from model_export.evaluate import judge
 from model_export.finetuning.checks import deciding_figure, mean_figure, warnings_of
 from model_export.finetuning.models import make_model, with_lora
-from model_export.finetuning.objectives import binary_loss, loss_of, targets
+from model_export.finetuning.objectives import binary_loss, loss_of, raters_note, targets
 from model_export.pair_length import longest_pair
 from model_export.pairs import LabelledPair
 from model_export.pooled_classifier import PooledClassifier
@@ -84,6 +84,9 @@ def train(task: Task, folder: Path) -> tuple[Any, list[dict[str, Any]]]:
     encoded = reader.encode(_texts(task, task.pairs))
     for sentence in warnings_of(task.pairs, task.dev, encoded, recipe.max_pair_tokens):
         task.tell(f"warning: {sentence}")
+    note = raters_note(recipe, task.pairs)
+    if note is not None:
+        task.tell(f"note: {note}")
     wanted = targets(recipe, task.pairs)
     model = with_lora(whole, recipe) if recipe.approach == "lora" else whole
     if recipe.imitation_pairs or recipe.teacher_share:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from model_export.errors import BadPairsFile
-from model_export.pair_files import read_rows
+from model_export.pair_files import read_rows, read_text
 
 FIELDS = ("query", "title", "text", "description")
 """Columns that are read, in the order in which they are put together."""
@@ -46,10 +46,7 @@ def read_texts(paths: Sequence[Path]) -> list[AdText]:
 
 
 def _lines(path: Path) -> list[AdText]:
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadPairsFile(f"{path}: cannot be read as UTF-8 text: {error}") from error
+    lines = read_text(path).split("\n")
     return [AdText(line.strip()) for line in lines if line.strip()]
 
 

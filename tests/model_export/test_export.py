@@ -218,7 +218,10 @@ def test_labelled_pairs_give_calibration_quality_and_another_version(
 ) -> None:
     pairs = labelled_by(tiny_bundle_int8)
     out = tmp_path / "calibrated"
-    manifest = export_bundle(checkpoint, quick("int8"), out, pairs, report=quiet)
+    lines: list[str] = []
+    manifest = export_bundle(checkpoint, quick("int8"), out, pairs, report=lines.append)
+    why = lines[next(i for i, line in enumerate(lines) if line.startswith("[4/5]")) + 1]
+    assert "200 pairs of 1 query: " in why
     plain = read_manifest(tiny_bundle_int8)
     bundle = open_bundle(out)
     encoded = [bundle.encode(pair.query, [pair.ad])[0] for pair in pairs]

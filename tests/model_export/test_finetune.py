@@ -155,8 +155,9 @@ def test_each_head_and_loss_learns_ranks_and_serves_what_torch_says(
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "cat4"])
 def test_what_was_pooled_in_training_is_what_the_bundle_computes_in_any_company(
-    tmp_path: Path, base: Path, pooling: Pooling
+    tmp_path: Path, pooling: Pooling
 ) -> None:
+    base = write_tiny_base(tmp_path / "base", n_layers=4 if pooling == "cat4" else 2)
     pairs = write_graded_pairs(tmp_path / "graded.jsonl")
     recipe = recipe_for(
         "features", pooling=pooling, learning_rate=RATES["features"], **{**TOY, "epochs": 20}
@@ -176,7 +177,37 @@ def test_what_was_pooled_in_training_is_what_the_bundle_computes_in_any_company(
     assert manifest.parity["fp32"]["batch_spread"] == 0
 
 
-def test_a_pooled_head_can_train_with_its_encoder(tmp_path: Path, base: Path) -> None:
+def test_a_pooling_of_more_layers_than_the_base_has_is_refused(
+    tmp_path: Path, base: Path, pairs: Path
+) -> None:
+    recipe = recipe_for("features", pooling="cat4", **TOY)
+    with pytest.raises(UnsupportedCheckpoint, match="has 2 layers, and pooling cat4 reads"):
+        _run(base, pairs, tmp_path / "out", recipe)
+
+
+def test_a_model_worse_than_chance_is_said_to_have_learnt_nothing(
+    tmp_path: Path, base: Path, pairs: Path
+) -> None:
+    rows = [json.loads(line) for line in pairs.read_text(encoding="utf-8").splitlines()]
+    dev = tmp_path / "dev.jsonl"
+    dev.write_text(
+        "".join(json.dumps({**row, "label": 1 - row["label"]}) + "\n" for row in rows),
+        encoding="utf-8",
+    )
+    told: list[str] = []
+    recipe = recipe_for("full", learning_rate=RATES["full"], keep="last", **TOY)
+    report = finetune([pairs], [dev], str(base), tmp_path / "out", recipe,
+                      show_progress=False, tell=told.append)  # fmt: skip
+    assert report.quality["dev.jsonl"].auc is not None
+    assert report.quality["dev.jsonl"].auc < 0.3
+    nothing, uncalibrated = told[-2:]
+    assert nothing.startswith("warning: the model has learnt nothing: dev AUC 0.")
+    assert "do not grow with relevance" in uncalibrated
+    assert not any("check which label" in line for line in told)
+
+
+def test_a_pooled_head_can_train_with_its_encoder(tmp_path: Path) -> None:
+    base = write_tiny_base(tmp_path / "base", n_layers=4)
     pairs = write_graded_pairs(tmp_path / "graded.jsonl")
     recipe = recipe_for("full", "grades", pooling="cat4", learning_rate=2e-3, **TOY)
     report = _run(base, pairs, tmp_path / "out", recipe)

@@ -42,6 +42,18 @@ def test_what_is_given_is_trained_and_the_report_is_printed(
     ]
 
 
+def test_raters_that_enter_the_targets_are_told(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (tmp_path / "pairs.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"query": "red", "title": "shoe", "label": 1, "raters": [1, 1, 0]}\n')
+    command = [*command, "--epochs", "1"]
+    assert main([*command, "--out", str(tmp_path / "a"), "--rater-share", "0.25"]) == 0
+    assert "note: raters' votes are 25% of the target of 1 of the 61" in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "b"), "--rater-share", "0"]) == 0
+    assert "raters' votes" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

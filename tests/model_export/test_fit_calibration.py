@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from model_export.calibration_fit import CalibrationFigures, Candidate
-from model_export.errors import ExportError
+from model_export.errors import ExportError, RelevanceReversed
 from model_export.fit_calibration import _choose, fit_score_calibration
 from model_export.metrics import log_loss
 from service.scoring.calibration import (
@@ -293,7 +293,7 @@ def test_logits_that_fall_with_relevance_are_refused(separable: bool) -> None:
 
 def test_logits_that_are_all_equal_are_refused() -> None:
     queries = [str(i) for i in range(40)]
-    with pytest.raises(ExportError, match="slope of 0"):
+    with pytest.raises(RelevanceReversed, match="slope of 0"):
         fit_score_calibration(np.full(40, 0.1), [0.0, 1.0] * 20, queries, "constant")
 
 

@@ -100,16 +100,20 @@ def test_fewer_bytes_cost_precision_and_give_another_version(
     assert len(hashes) == 2
 
 
-def test_an_older_delta_is_replaced_and_anything_else_left_alone(
+def test_an_older_delta_is_replaced_where_that_is_asked_for_and_anything_else_left_alone(
     student: Path, base: Path, dev: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "delta"
     assert main(command(student, base, dev, out)) == 0
-    assert main(command(student, base, dev, out, "--max-bytes", "9000")) == 0
+    coarser = command(student, base, dev, out, "--max-bytes", "9000")
+    assert main(coarser) == 1
+    assert "already holds a model of this command" in capsys.readouterr().err
+    assert (out / WEIGHTS_FILE).stat().st_size > 9000
+    assert main([*coarser, "--overwrite"]) == 0
     assert (out / WEIGHTS_FILE).stat().st_size <= 9000
     assert (out / CALIBRATION_FILE).is_file()
-    assert main(command(student, base, dev, base)) == 1
-    assert "is no weight delta" in capsys.readouterr().err
+    assert main(command(student, base, dev, base, "--overwrite")) == 1
+    assert "is nothing that this command wrote" in capsys.readouterr().err
 
 
 def test_a_folder_that_distil_did_not_write_is_refused(

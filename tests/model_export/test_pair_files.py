@@ -78,7 +78,7 @@ def test_the_format_can_be_said_where_the_name_does_not(tmp_path: Path) -> None:
         ("query,text,label\nq,t,nan\n", 2, "'label' must be a finite number"),
         ("query,text,label,raters\nq,t,1,2;3\n", 2, "'raters' must be a number, got '2;3'"),
         ("query,text,label\nq,t,1\nq,a\0b,1\n", 3, "NUL"),
-        (f"query,text,label\nq,{'t' * 200_000},1\n", 2, "field larger than field limit"),
+        (f"query,text,label\nq,{'t' * 200_000},1\n", 2, "more than 131,072 characters"),
     ],
 )
 def test_a_broken_table_is_refused_with_its_line_and_the_reason(
@@ -98,5 +98,32 @@ def test_a_table_without_rows_is_refused(tmp_path: Path, content: str) -> None:
 
 
 def test_a_file_that_is_not_utf8_is_refused_before_any_row(tmp_path: Path) -> None:
-    with pytest.raises(BadPairsFile, match="cannot be read as UTF-8"):
+    with pytest.raises(BadPairsFile, match="is UTF-16 text"):
         read_rows(csv_file(tmp_path, "query,text,label\n".encode("utf-16")))
+    for mark in (b"", b"\xef\xbb\xbf"):
+        latin = mark + "query,text,label\nq,t,1\nq,café,1\n".encode("latin-1")
+        with pytest.raises(BadPairsFile, match=r"pairs\.csv, line 3: byte 0xe9 is not UTF-8"):
+            read_rows(csv_file(tmp_path, latin))
+
+
+def test_a_file_that_is_not_there_is_said_in_words(tmp_path: Path) -> None:
+    with pytest.raises(BadPairsFile, match=r"absent\.csv: cannot be read: No such file"):
+        read_rows(tmp_path / "absent.csv")
+
+
+def test_tabs_are_refused_by_the_name_of_the_file(tmp_path: Path) -> None:
+    table = csv_file(tmp_path, "query,text,label\nq,t,1\n", "pairs.TSV")
+    with pytest.raises(BadPairsFile, match=r"make it CSV with commas \(\.csv\)"):
+        read_rows(table)
+    assert len(read_pairs(table, "csv")) == 1, "who says the format knows better"
+
+
+def test_a_key_given_twice_is_refused(tmp_path: Path) -> None:
+    lines = csv_file(
+        tmp_path,
+        '{"query": "q", "text": "t", "label": 1}\n'
+        '{"query": "q", "label": 0, "text": "t", "label": 1}\n',
+        "pairs.jsonl",
+    )
+    with pytest.raises(BadPairsFile, match="line 2: the object names the key 'label' twice"):
+        read_pairs(lines)

@@ -7,6 +7,7 @@ import pytest
 
 from model_export.errors import BadPairsFile
 from model_export.pairs import LabelledPair, read_pairs
+from model_export.recipe import FinetuneRecipe, human_target
 from service.domain import Ad
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_every_field_of_a_row_is_read(tmp_path: Path) -> None:
             ad=Ad(id="B01", title="Red running shoes", description="light"),
             label=1.0,
             grade=3.0,
-            rater_grades=(3.0, 2.0, 1.0),
+            rater_votes=(1.0, 2 / 3, 1 / 3),
             source="chorus",
         )
     ]
@@ -161,6 +162,44 @@ def test_the_label_goes_before_the_score_and_the_score_before_the_grade(
     (pair,) = read_pairs(_write(tmp_path, {"query": "q", "text": "t", **fields}))
     assert pair.label == relevance
     assert pair.gain == fields.get("grade", relevance)
+
+
+@pytest.mark.parametrize(
+    ("fields", "target"),
+    [
+        ({"label": 1, "raters": [1, 1, 1]}, 1.0),
+        ({"label": 0, "raters": [0, 1, 0, 0]}, 0.125),
+        # As the pairs of the default model have them: a grade and no maximum is of 0-3.
+        ({"label": 1, "grade": 2, "raters": [3, 2, 1]}, 0.5 + 0.5 * 2 / 3),
+        ({"label": 0, "grade": 0, "raters": [0, 1, 1]}, 0.0),
+        ({"label": 1, "max_grade": 3, "raters": [1, 2, 2, 3]}, 0.5 + 0.5 * 3 / 4),
+        ({"grade": 4, "max_grade": 4, "raters": [1, 2, 3, 4]}, 0.5 + 0.5 * 3 / 4),
+        ({"grade": 5, "max_grade": 10, "raters": [4, 5]}, 0.5),
+    ],
+)
+def test_raters_are_judged_on_the_scale_of_their_row(
+    tmp_path: Path, fields: dict[str, object], target: float
+) -> None:
+    (pair,) = read_pairs(_write(tmp_path, {"query": "q", "text": "t", **fields}))
+    assert human_target(pair, FinetuneRecipe().rater_share) == pytest.approx(target)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"raters": [1, 3]}, "must be in 0-1, as votes; for grades say 'max_grade'.*, got 3"),
+        ({"raters": [-1]}, "must be in 0-1, .*, got -1"),
+        ({"grade": 3, "raters": [3, 4]}, "must be in 0-3, the usual scale .*, got 4"),
+        ({"max_grade": 5, "raters": [6]}, "must be in 0-5, its 'max_grade', got 6"),
+        ({"max_grade": 0, "raters": [0]}, "'max_grade' must be above 0, got 0"),
+    ],
+)
+def test_a_rater_beyond_the_scale_is_refused_with_the_line(
+    tmp_path: Path, fields: dict[str, object], reason: str
+) -> None:
+    file = _write(tmp_path, GOOD_ROW, {**GOOD_ROW, **fields})
+    with pytest.raises(BadPairsFile, match=f"line 2: .*{reason}"):
+        read_pairs(file)
 
 
 def test_the_best_grade_may_be_said_for_the_whole_file(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def test_without_raters_the_label_is_the_target() -> None:
 
 
 def test_disagreement_among_raters_moves_the_target_towards_their_share() -> None:
-    pair = LabelledPair("shoes", AD, label=1.0, rater_grades=(3.0, 2.0, 0.0))
+    pair = LabelledPair("shoes", AD, label=1.0, rater_votes=(1.0, 2 / 3, 0.0))
     assert human_target(pair, rater_share=0.0) == 1.0
     assert human_target(pair, rater_share=0.5) == pytest.approx(0.5 + 0.5 * 2 / 3)
     assert human_target(pair, rater_share=1.0) == pytest.approx(2 / 3)
@@ -44,6 +44,7 @@ def test_an_approach_has_its_own_usual_numbers_and_the_users_win() -> None:
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
         ({"list_pairs": 1}, "list_pairs must be at least 2, got 1"),
         ({"max_pair_tokens": 7}, "max_pair_tokens must be at least 8, got 7"),
+        ({"rater_share": 1.5}, "rater_share must be in 0-1, got 1.5"),
         ({"weight_decay": float("nan")}, "weight_decay must be at least 0, got nan"),
         ({"learning_rate": 1.0}, "learning_rate must be between 0 and 1"),
         ({"head": "classes", "loss": "bce"}, "head classes, which takes cross-entropy"),

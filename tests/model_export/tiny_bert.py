@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WORDS = ("red", "blue", "green", "shoes", "lamp", "chair", "sofa", "desk", "running", "office")
 
 
-def write_tiny_base(folder: Path, hidden_size: int = 32) -> Path:
+def write_tiny_base(folder: Path, hidden_size: int = 32, n_layers: int = 2) -> Path:
     """A base model folder as sentence-transformers ships it: an encoder without a head."""
     folder.mkdir(parents=True)
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
@@ -26,7 +26,7 @@ def write_tiny_base(folder: Path, hidden_size: int = 32) -> Path:
     config = BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=hidden_size,
-        num_hidden_layers=2,
+        num_hidden_layers=n_layers,
         num_attention_heads=2,
         intermediate_size=2 * hidden_size,
         max_position_embeddings=32,

@@ -86,6 +86,21 @@ def test_the_epoch_that_is_kept_is_the_best_on_the_dev_pairs(
     assert len(stored["epochs"]) == 3, "though the last one was not kept"
 
 
+def test_a_student_worse_than_chance_is_said_to_have_learnt_nothing(
+    teacher: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for auc, is_said in ((0.26, True), (0.74, False)):
+
+        def train(student: Any, *given: Any, auc: float = auc, **_: object) -> None:  # noqa: ANN401
+            given[-1](student, 1, {"a": Quality(auc, None, 1, 0, 0)})
+
+        monkeypatch.setattr(distil_module, "train_student", train)
+        told: list[str] = []
+        folders = Folders(tmp_path / str(auc), tmp_path / "cache")
+        distil(teacher, SOURCES, DEV, folders, QUICK, show_progress=False, tell=told.append)
+        assert ("learnt nothing: dev AUC 0.26" in told[-1]) is is_said
+
+
 def test_the_figures_of_an_epoch_are_those_of_the_checkpoint(
     teacher: Checkpoint, tmp_path: Path
 ) -> None:

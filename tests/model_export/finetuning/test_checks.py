@@ -59,8 +59,14 @@ def test_files_that_allow_no_figure_are_left_out_of_the_mean() -> None:
     assert mean_figure(quality, "auc") == pytest.approx(0.6)
 
 
+def test_a_query_that_differs_in_case_and_white_space_is_on_both_sides() -> None:
+    (shared,) = warnings_of(MIXED, {"dev": [pair(" A ", 1.0)]}, encoded(0), 16)
+    assert "such as ' A '" in shared
+
+
 def test_a_query_on_both_sides_and_much_lost_text_are_said() -> None:
     assert warnings_of(MIXED, {"dev": [pair("c", 1.0)]}, encoded(2), 16) == []
     shared, cut = warnings_of(MIXED, {"dev": MIXED[:2]}, encoded(3), 16)
-    assert "1 queries are in the training and in the dev pairs, such as 'a'" in shared
+    assert "1 queries are in the training and in the dev pairs (but for case" in shared
+    assert "such as 'a'" in shared
     assert "30% of the training pairs are longer than 16 tokens" in cut

@@ -29,6 +29,7 @@ def test_they_share_a_word_with_the_query_are_not_its_best_and_nobody_judged_the
 
 def test_queries_that_are_held_out_get_none() -> None:
     assert mine_hard_negatives(PAIRS, 5, {"lamp"}, AdTemplate()) == []
+    assert mine_hard_negatives(PAIRS, 5, {" Lamp"}, AdTemplate()) == []
 
 
 def test_pairs_without_grades_get_negatives_without() -> None:

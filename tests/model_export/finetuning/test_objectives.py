@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from model_export.errors import BadPairsFile
-from model_export.finetuning.objectives import label_names, loss_of, targets
+from model_export.finetuning.objectives import label_names, loss_of, raters_note, targets
 from model_export.pairs import LabelledPair
 from model_export.recipe import recipe_for
 from service.domain import Ad
@@ -39,6 +39,19 @@ def test_rankings_learn_gains_and_all_else_labels() -> None:
     assert targets(recipe_for("full", loss="lambda"), GRADED) == [3.0, 0.0, 1.0]
     assert targets(recipe_for("full"), GRADED) == [1.0, 0.0, 0.3]
     assert targets(recipe_for("full", "classes"), GRADED) == [1.0, 0.0, 0.3]
+
+
+def test_raters_in_the_targets_are_told_and_can_be_left_out() -> None:
+    pairs = [pair(1.0), LabelledPair("red", Ad("1", text="shoe"), 1.0, rater_votes=(1.0, 0.0))]
+    assert targets(recipe_for("full"), pairs) == [1.0, 0.75]
+    note = raters_note(recipe_for("full"), pairs)
+    assert note is not None
+    assert note.startswith("raters' votes are 50% of the target of 1 of the 2 training pairs")
+    without = recipe_for("full", rater_share=0.0)
+    assert targets(without, pairs) == [1.0, 1.0]
+    assert raters_note(without, pairs) is None
+    assert raters_note(recipe_for("full"), pairs[:1]) is None
+    assert raters_note(recipe_for("full", loss="lambda"), pairs) is None, "it ranks by gains"
 
 
 def test_pairs_without_grades_or_with_too_few_or_many_are_refused() -> None:

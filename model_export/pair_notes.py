@@ -1,0 +1,62 @@
+"""What is doubtful in a file of pairs and yet no reason to refuse it, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from model_export.pairs import LabelledPair
+
+COLUMNS = (
+    "query",
+    "title",
+    "description",
+    "text",
+    "label",
+    "score",
+    "grade",
+    "max_grade",
+    "raters",
+    "source",
+    "doc_id",
+)
+"""All that is read of a row."""
+
+SHOWN = 3  # contradictions that a sentence names
+
+
+def ignored_columns(names: Iterable[str]) -> str | None:
+    """Which columns nothing reads, and which of them may be misspelt; None where all are read."""
+    ignored = sorted(set(names) - set(COLUMNS))
+    if not ignored:
+        return None
+    return f"columns that nothing reads: {', '.join(map(_with_suggestion, ignored))}"
+
+
+def contradictions(pairs: Sequence[LabelledPair], lines: Sequence[int]) -> str | None:
+    """How many pairs say of one query and ad that it is relevant and that it is not; None: none.
+
+    Args:
+        pairs: Of a file.
+        lines: (n,) the line of each.
+    """
+    seen: dict[tuple[str, ...], dict[bool, int]] = {}
+    for pair, line in zip(pairs, lines, strict=True):
+        texts = pair.query, pair.ad.title, pair.ad.description, pair.ad.text
+        seen.setdefault(texts, {}).setdefault(pair.label > 0.5, line)
+    both = [sorted(found.values()) for found in seen.values() if len(found) == 2]  # kinds
+    if not both:
+        return None
+    shown = ", ".join(f"{first} and {second}" for first, second in both[:SHOWN])
+    more = ", .." if len(both) > SHOWN else ""
+    return (
+        f"{len(both)} pairs of the same query and ad are relevant in one row and irrelevant in "
+        f"another, as in lines {shown}{more}"
+    )
+
+
+def _with_suggestion(name: str) -> str:
+    near = get_close_matches(name.lower(), COLUMNS, n=1, cutoff=0.8)
+    return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)
