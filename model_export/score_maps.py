@@ -72,16 +72,18 @@ def fit_beta(margins: Column, targets: Column, fitted_on: str) -> Beta:
 
 def fit_linear_spline(margins: Column, targets: Column, fitted_on: str) -> LinearSpline:
     """Least log loss on Platt's targets, with another slope in each third of the pairs."""
+    floor = min(1.001 * _floor(margins), MAX_SLOPE)  # rounding must not end below the floor
     low, high = np.quantile(margins, SPLINE_KNOTS)
     # Two as good as equal are one: rounding would leave no rise between them.
-    knots = np.array([low, high] if high - low > LEAST_STRETCH * margins.std() else [low])
+    apart = (high - low) * floor > LEAST_STRETCH * LEAST_RISE
+    knots = np.array([low, high] if apart else [low])
     edges = np.array([-np.inf, *knots, np.inf])
     # How far each margin goes into each stretch, from the first knot.
     starts, ends = edges[:-1], edges[1:]
     into = np.clip(margins[:, None], starts, ends) - np.clip(knots[0], starts, ends)
     ones = np.ones((len(margins), 1))
-    floor = 1.001 * _floor(margins)  # rounding must not end below the floor
-    slopes, (at_first,) = fit_rising(into, ones, _smoothed(targets), floor)
+    rising, (at_first,) = fit_rising(into, ones, _smoothed(targets), floor)
+    slopes = np.minimum(rising, MAX_SLOPE).tolist()
     return LinearSpline(
         knot_margins=tuple(knots.tolist()),
         knot_log_odds=tuple((at_first + np.cumsum([0.0, *np.diff(knots) * slopes[1:-1]])).tolist()),

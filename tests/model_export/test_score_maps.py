@@ -100,6 +100,12 @@ def test_a_stretch_where_relevance_falls_keeps_a_small_slope() -> None:
     assert 0 < high - low < 0.02
 
 
+@every_fit
+def test_margins_that_are_nearly_one_number_give_a_valid_map(fit: Fit) -> None:
+    rising = fit(np.array([0.0, 1e-38]), np.zeros(2), "two")
+    assert (np.diff(rising.to_log_odds(np.array([-1.0, 0.0, 1.0]))) > 0).all()
+
+
 def test_margins_of_few_kinds_have_one_knot() -> None:
     margins, labels = np.repeat([-1.0, 0.0, 1.0], [10, 80, 10]), np.tile([0.0, 1.0], 50)
     assert len(fit_linear_spline(margins, labels, "three kinds").knot_margins) == 1
