@@ -82,7 +82,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add("--no-latency", action="store_true", help="leave latency out of the report: same bytes")
     gate = parser.add_argument_group(
         "the gate: past any of these, no bundle is written; defaults depend on the precision, see "
-        "README"
+        "model_export/README.md"
     )
     usual = TOLERANCES["int8"]
     for name, text in TOLERANCE_HELP.items():

@@ -1,4 +1,4 @@
-"""What the plan rests on, each measured with the default model; README.md, "What it costs".
+"""What the plan rests on, each measured with the default model; ../benchmarks/README.md.
 
 Measured on 2026-11-30 on 2 cores of an Intel Xeon with AVX-512 VNNI and AMX, pairs of 36 tokens on
 average. Measure again for another model, other texts or another processor, and give the options.

@@ -13,7 +13,7 @@ from service.scoring.encoding import EncodedPair
 
 Logits = NDArray[np.float32]
 
-# Where throughput stops growing on one-thread CPU runs; see README, "What it costs".
+# Where throughput stops growing on one-thread CPU runs; see deploy/benchmarks/README.md.
 MICRO_BATCH_PAIRS = 8
 
 

@@ -12,7 +12,7 @@ from model_export.parity import TOLERANCES, Tolerances
 from service.scoring.bundle_files import read_manifest
 from tests.tiny_models import write_bert
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "model_export" / "README.md").read_text(encoding="utf-8")
 
 
 def parsed(*options: str) -> argparse.Namespace:
@@ -26,7 +26,7 @@ def test_every_tolerance_is_an_option_and_stands_in_the_readme_with_its_defaults
         option = export_command._tolerance_option(entry.name)
         defaults = [f"{getattr(TOLERANCES[kind], entry.name):g}" for kind in TOLERANCES]
         int8, fp16, fp32 = defaults[2], defaults[1], defaults[0]
-        assert f"| `{option}` | {int8} | {fp16} | {fp32} |" in README
+        assert f"| `{option}` | {int8} | {fp16} | {fp32} |" in PAGE
         given = export_command._tolerances(parsed(option, "0.25"))
         assert given == {entry.name: 0.25}
 

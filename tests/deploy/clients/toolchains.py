@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.repository import DEPLOY, ROOT
+from tests.deploy.repository import DEPLOY
 
 CLIENTS = DEPLOY / "clients"
-README = ROOT / "README.md"
+README = CLIENTS / "README.md"
 HERE = Path(__file__).parent
 BUILD_TIMEOUT_S = 300
 

@@ -24,7 +24,7 @@ from tests.deploy.test_image import environment as image_environment
 
 IMAGE = DOCKERFILE.read_text(encoding="utf-8")
 MIB = 2**20
-# README, "Operating": resident memory while one bundle replaces another.
+# deploy/OPERATING.md: resident memory while one bundle replaces another.
 MOST_RESIDENT_BYTES = 365_000_000
 
 
