@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
-import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model_export.distillation.recipe import LAYER_RULES, REPORT_FILE, DistilRecipe
 from model_export.errors import ExportError
+from model_export.printed_report import print_report
 from model_export.recipe_options import (
     BATCH_PAIRS,
     LEARNING_RATE,
@@ -26,6 +23,7 @@ from model_export.shipped_models import DEFAULT_MODEL, SHIPPED_MODELS
 if TYPE_CHECKING:  # slow to import
     from collections.abc import Callable
 
+    from model_export.distillation.distil import DistilReport
     from model_export.distillation.training import DevPairs
     from model_export.pairs import LabelledPair
 
@@ -120,15 +118,16 @@ def run(arguments: argparse.Namespace) -> int:
     from model_export.distillation.sources import read_sources
     from model_export.reference_logits import load_original
 
-    with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
+    def train() -> DistilReport:
         sources = read_sources(arguments.pairs, arguments.products, arguments.queries, tell=print)
         dev = read_dev(arguments.dev, tell=print)
         teacher = load_original(
             arguments.teacher, relevant_label=arguments.relevant_label, grades=arguments.grades
         )
         folders = Folders(arguments.out, arguments.cache, arguments.start)
-        report = distil(teacher, sources, dev, folders, recipe, tell=print)
-    print(json.dumps(asdict(report), indent=2))
+        return distil(teacher, sources, dev, folders, recipe, tell=print)
+
+    print_report(train)
     return 0
 
 

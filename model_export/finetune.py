@@ -27,6 +27,7 @@ from model_export.finetuning.run_folder import close_run, open_run, run_folder
 from model_export.finetuning.stages import Task, train
 from model_export.held_out_margins import held_out_margins, write_calibration
 from model_export.out_folder import move_into, partial_folder, write_report
+from model_export.pair_notes import contradictions_between
 from model_export.pairs import LabelledPair, read_pairs
 from model_export.recipe import FinetuneRecipe
 from model_export.training import FIGURE
@@ -98,7 +99,10 @@ def finetune(
         BaseWeightsMissing: The base was found nowhere.
         ExportError: The base, the recipe and the pairs do not fit, or a stopped run is in the way.
     """
-    pairs = [pair for path in train_files for pair in read_pairs(path, tell=tell)]
+    train_pairs = {str(path): read_pairs(path, tell=tell) for path in train_files}
+    if contradicted := contradictions_between(train_pairs):
+        tell(f"warning: {contradicted}")
+    pairs = [pair for own in train_pairs.values() for pair in own]
     dev = {path.name: read_pairs(path, tell=tell) for path in dev_files}
     refuse_unusable(pairs, dev, recipe, [str(path) for path in train_files])
     mined = _hard_negatives(pairs, dev, recipe)

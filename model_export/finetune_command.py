@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
-import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from model_export.errors import ExportError
+from model_export.printed_report import print_report
 from model_export.recipe import DEFAULT_BASE, LOSSES_OF_HEAD, USUAL, FinetuneRecipe, recipe_for
 from model_export.recipe_options import (
     BATCH_PAIRS,
@@ -84,8 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     from model_export.finetune import REPORT_FILE, finetune
 
     require_usable(arguments.out, REPORT_FILE, overwrite=arguments.overwrite)
-    with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
-        report = finetune(
+    print_report(
+        lambda: finetune(
             arguments.train,
             arguments.dev,
             arguments.base or DEFAULT_BASE,
@@ -94,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             resume=arguments.resume,
             tell=print,
         )
-    print(json.dumps(asdict(report), indent=2))
+    )
     return 0
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ def contradictions(pairs: Sequence[LabelledPair], lines: Sequence[int]) -> str |
     """
     seen: dict[tuple[str, ...], dict[bool, int]] = {}
     for pair, line in zip(pairs, lines, strict=True):
-        texts = pair.query, pair.ad.title, pair.ad.description, pair.ad.text
-        seen.setdefault(texts, {}).setdefault(pair.label > 0.5, line)
+        seen.setdefault(_texts(pair), {}).setdefault(pair.label > 0.5, line)
     both = [sorted(found.values()) for found in seen.values() if len(found) == 2]  # kinds
     if not both:
         return None
@@ -55,6 +55,29 @@ def contradictions(pairs: Sequence[LabelledPair], lines: Sequence[int]) -> str |
         f"{len(both)} pairs of the same query and ad are relevant in one row and irrelevant in "
         f"another, as in lines {shown}{more}"
     )
+
+
+def contradictions_between(files: Mapping[str, Sequence[LabelledPair]]) -> str | None:
+    """As `contradictions`, where the two rows are in different files; None: none.
+
+    Args:
+        files: Pairs by the name of their file.
+    """
+    judged = {
+        name: {(_texts(pair), pair.label > 0.5) for pair in pairs} for name, pairs in files.items()
+    }
+    for first, second in combinations(judged, 2):
+        opposite = {(texts, not kind) for texts, kind in judged[second]}
+        if both := len({texts for texts, _ in judged[first] & opposite}):
+            return (
+                f"{both} pairs of the same query and ad are relevant in one of {first} and "
+                f"{second} and irrelevant in the other"
+            )
+    return None
+
+
+def _texts(pair: LabelledPair) -> tuple[str, ...]:
+    return pair.query, pair.ad.title, pair.ad.description, pair.ad.text
 
 
 def _with_suggestion(name: str) -> str:

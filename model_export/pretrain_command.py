@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
-import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from model_export.pretraining.recipe import REPORT_FILE, PretrainRecipe
+from model_export.printed_report import print_report
 from model_export.recipe import DEFAULT_BASE
 from model_export.recipe_options import (
     LEARNING_RATE,
@@ -75,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     from model_export.pretraining.pretrain import pretrain
 
-    with contextlib.redirect_stdout(sys.stderr):  # the trainer prints; stdout is for the report
-        report = pretrain(
+    print_report(
+        lambda: pretrain(
             arguments.texts,
             arguments.base,
             arguments.out,
@@ -84,5 +81,5 @@ def run(arguments: argparse.Namespace) -> int:
             resume=arguments.resume,
             tell=print,
         )
-    print(json.dumps(asdict(report), indent=2))
+    )
     return 0

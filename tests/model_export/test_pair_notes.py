@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from model_export.distillation.sources import read_sources
-from model_export.pair_notes import COLUMNS, contradictions, ignored_columns
+from model_export.pair_notes import COLUMNS, contradictions, contradictions_between, ignored_columns
 from model_export.pairs import LabelledPair, read_pairs
 from service.domain import Ad
 
@@ -34,6 +34,18 @@ def test_pairs_that_contradict_each_other_are_counted_and_the_first_are_shown() 
 def test_agreement_is_no_contradiction() -> None:
     pairs = [pair("q", "a", 1.0), pair("q", "a", 0.8), pair("q", "b", 0.0), pair("q", "b", 0.5)]
     assert contradictions(pairs, [1, 2, 3, 4]) is None
+
+
+def test_files_that_contradict_each_other_are_named_with_how_many_pairs() -> None:
+    files = {
+        "a": [pair("q", "x", 1.0), pair("q", "y", 0.2), pair("q", "y", 0.0)],
+        "b": [pair("q", "y", 0.3), pair("r", "x", 0.0)],
+    }
+    assert contradictions_between(files) is None
+    files["c"] = [pair("q", "y", 0.9), pair("q", "x", 0.1), pair("r", "x", 0.0)]
+    told = contradictions_between(files)
+    assert told is not None
+    assert told.startswith("2 pairs of the same query and ad are relevant in one of a and c and")
 
 
 def test_each_is_told_once_a_file(tmp_path: Path) -> None:
