@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from deploy.benchmarks.http_connection import Address
 from deploy.benchmarks.load_client import prepare
 from deploy.benchmarks.machine import machine_facts
-from deploy.benchmarks.mixed_pairs import MixedRequest, mixed_requests
+from deploy.benchmarks.mixed_pairs import LONGEST_TOKENS, MixedRequest, mixed_requests
 from deploy.benchmarks.server_process import running
 
 HOST = "127.0.0.1"
@@ -37,10 +37,16 @@ def arguments(description: str | None, **options: float) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def traffic(bundle: Path, n_requests: int, n_ads: int, seed: int = 1) -> list[MixedRequest]:
+def traffic(
+    bundle: Path,
+    n_requests: int,
+    n_ads: int,
+    seed: int = 1,
+    longest_tokens: int = LONGEST_TOKENS,
+) -> list[MixedRequest]:
     """Requests with pairs of 8 to 64 tokens, no pair twice."""
     tokenizer = Tokenizer.from_file(str(bundle / "tokenizer.json"))
-    return mixed_requests(tokenizer, seed, n_requests, n_ads)
+    return mixed_requests(tokenizer, seed, n_requests, n_ads, longest_tokens)
 
 
 def body(request: MixedRequest, timeout_ms: float, priority: str = "auction") -> bytes:

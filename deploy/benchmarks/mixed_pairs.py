@@ -30,7 +30,11 @@ class MixedRequest:
 
 
 def mixed_requests(
-    tokenizer: Tokenizer, seed: int, n_requests: int, n_ads: int
+    tokenizer: Tokenizer,
+    seed: int,
+    n_requests: int,
+    n_ads: int,
+    longest_tokens: int = LONGEST_TOKENS,
 ) -> list[MixedRequest]:
     """Requests whose pairs have 8 to 64 tokens, each length equally often; 36 on average.
 
@@ -40,15 +44,16 @@ def mixed_requests(
         seed: Decides everything.
         n_requests: Queries, all different.
         n_ads: Ads of each; the same ad does not come twice in a request.
+        longest_tokens: Of a pair, in place of 64.
 
     Raises:
         ValueError: The tokenizer does not make that many different texts of these lengths.
     """
     rng = random.Random(seed)  # noqa: S311  # the same traffic in every run
-    encoder = PairEncoder(tokenizer, LONGEST_TOKENS)
+    encoder = PairEncoder(tokenizer, longest_tokens)
     writer = _Writer(tokenizer, rng)
     n_special = _n_special_tokens(encoder)
-    lengths = _even_lengths(rng)
+    lengths = _even_lengths(rng, longest_tokens)
     queries: set[str] = set()
     requests = []
     for _ in range(n_requests):
@@ -109,9 +114,9 @@ def _n_special_tokens(encoder: PairEncoder) -> int:
     return pair.length_tokens - 2
 
 
-def _even_lengths(rng: random.Random) -> Iterator[int]:
+def _even_lengths(rng: random.Random, longest_tokens: int) -> Iterator[int]:
     """All lengths in random order, again and again."""
-    lengths = list(range(SHORTEST_TOKENS, LONGEST_TOKENS + 1))
+    lengths = list(range(SHORTEST_TOKENS, longest_tokens + 1))
     while True:
         rng.shuffle(lengths)
         yield from lengths

@@ -23,6 +23,13 @@ def test_every_length_from_8_to_64_tokens_comes_equally_often(tokenizer: Tokeniz
     assert statistics.mean(lengths.elements()) == 36
 
 
+def test_pairs_may_be_shorter(tokenizer: Tokenizer) -> None:
+    requests = mixed_requests(tokenizer, seed=1, n_requests=25, n_ads=2, longest_tokens=32)
+    lengths = Counter(len(tokenizer.encode(r.query, ad).ids) for r in requests for ad in r.ads)
+    assert lengths == dict.fromkeys(range(SHORTEST_TOKENS, 33), 2)
+    assert statistics.mean(lengths.elements()) == 20
+
+
 def test_no_query_comes_twice_and_no_ad_twice_in_a_request(tokenizer: Tokenizer) -> None:
     requests = mixed_requests(tokenizer, seed=1, n_requests=50, n_ads=20)
     assert len({request.query for request in requests}) == 50
