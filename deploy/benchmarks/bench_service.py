@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
 import statistics
 import time
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ LIMIT_REQUESTS = 50
 IDLE_REQUESTS = 200
 RATES = (0.25, 0.5, 0.75, 0.9)
 WARM_UP_S = 2.0
+HEADROOM = 1.5  # the machine may be faster later, and callers have requests under way
 LEAD_S = 2.0  # until the loop is closed: the first answers are there, the queue has its length
 
 
@@ -48,20 +50,20 @@ def main() -> None:
     options = bench_setup.arguments(
         __doc__, rounds=7, seconds=4.0, callers=32, ads=20, longest_tokens=LONGEST_TOKENS
     )
-    # More requests than can be answered, so that none comes twice.
-    n_requests = int(150 * (options.rounds * options.seconds + 30) / options.ads * 8)
-    requests = bench_setup.traffic(
-        options.bundle,
-        min(n_requests, 12_000),
-        options.ads,
-        longest_tokens=options.longest_tokens,
+    traffic = functools.partial(
+        bench_setup.traffic, options.bundle, longest_tokens=options.longest_tokens
     )
-    limit = BareLimit(open_bundle(options.bundle), requests[:LIMIT_REQUESTS])
+    alone = traffic(LIMIT_REQUESTS, options.ads)
+    limit = BareLimit(open_bundle(options.bundle), alone)
     sizes = limit.search()
+    # More requests than can be answered, so that none comes twice.
+    seconds = WARM_UP_S + options.rounds * (LEAD_S + options.seconds)
+    n_requests = int(HEADROOM * max(sizes.values()) * seconds / options.ads)
+    requests = traffic(LIMIT_REQUESTS + n_requests, options.ads)[LIMIT_REQUESTS:]
     with bench_setup.service(options.bundle, ADREL_CACHE_BYTES="0") as address:
-        wire = bench_setup.prepared(requests, address, TIMEOUT_MS)
-        alone, busy = wire[:LIMIT_REQUESTS], wire[LIMIT_REQUESTS:]
-        overhead = asyncio.run(_overhead(limit, address, alone))
+        busy = bench_setup.prepared(requests, address, TIMEOUT_MS)
+        one_by_one = bench_setup.prepared(alone, address, TIMEOUT_MS)
+        overhead = asyncio.run(_overhead(limit, address, one_by_one))
         saturation = _saturation(limit, address, busy, options)
         capacity = saturation["service_pairs_per_s"] / options.ads
         open_rates = [_open(address, busy, rate * capacity, options) for rate in RATES]
