@@ -31,7 +31,7 @@ def learn_costs(
         for share in (0.25, 0.5, 1.0):
             # One word is at least one token, so this is the share of the longest pair or more.
             [pair] = bundle.encoder.encode("a", ["b " * int(longest * share)])
-            full = min(limits.max_pairs, limits.max_padded_tokens // pair.length_tokens)
+            full = limits.full_pairs(pair.length_tokens)
             for n_pairs in (1, full):
                 if now_s() - started_s > WARM_UP_S:
                     return
@@ -39,10 +39,11 @@ def learn_costs(
                 bundle.model.logits([pair] * n_pairs)
                 cost_model.observe(n_pairs, n_pairs * pair.length_tokens, now_s() - run_s)
     cost = cost_model.cost
+    full_batch_s = cost.batch_s(limits.full_pairs(longest), float(longest))
     logger.info(
         "batch costs",
         extra={
-            "full_batch_ms": round(1000 * cost.batch_s(limits.max_pairs, float(longest)), 2),
+            "full_batch_ms": round(1000 * full_batch_s, 2),
             "one_pair_ms": round(1000 * cost.batch_s(1, float(longest)), 2),
         },
     )

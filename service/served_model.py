@@ -53,8 +53,8 @@ class ServedModel(Manifest):
                     "files_sha256": {"model.onnx": "e62ea7a6d3cd…"},
                     "provider": "cpu",
                     "inference_threads": 2,
-                    "max_batch_pairs": 8,
-                    "max_batch_tokens": 4096,
+                    "max_batch_pairs": 32,
+                    "max_batch_tokens": 512,
                 }
             ]
         }

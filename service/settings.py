@@ -108,11 +108,11 @@ class Settings(BaseSettings):
     cgroup quota) on the CPU, 2 on a GPU. More than cores buys nothing and costs latency."""
 
     max_batch_pairs: int = Field(default=0, ge=0)
-    """Most pairs in a batch. 0: 8 on the CPU, where more only delays others; 64 on a GPU."""
+    """Most pairs in a batch. 0: 32 on the CPU, 64 on a GPU."""
 
     max_batch_tokens: int = Field(default=0, ge=0)
-    """Most padded tokens in a batch (pairs x longest). 0: 4096 on the CPU, 32768 on a GPU. Bounds
-    memory and the time of one batch."""
+    """Most padded tokens in a batch (pairs x longest); a longer pair runs alone. 0: 512 on the CPU,
+    where more only delays others, 32768 on a GPU. Bounds memory and the time of one batch."""
 
     max_padding_ratio: float = Field(default=0.1, ge=0, lt=1)
     """Most padding in a batch, as a share. Under it, what batches cost here decides."""

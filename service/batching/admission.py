@@ -55,12 +55,10 @@ class Machine:
 
     Attributes:
         workers: Batches that run at once.
-        max_pairs: Pairs in a full batch.
         max_queue_s: Longest queue, in predicted seconds until it would be empty.
     """
 
     workers: int
-    max_pairs: int
     max_queue_s: float
 
 

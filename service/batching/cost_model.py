@@ -64,9 +64,9 @@ class BatchCost:
         per_pair = longest_tokens * (self.per_token_s + self.per_square_s * longest_tokens)
         return self.per_batch_s + n_pairs * per_pair
 
-    def share_s(self, longest_tokens: Floats, max_pairs: int) -> Floats:
-        """Predicted seconds of each pair's part in a full batch of its length."""
-        return self.batch_s(max_pairs, longest_tokens) / max_pairs
+    def share_s(self, longest_tokens: Floats, full_pairs: Floats | float) -> Floats:
+        """Predicted seconds of each pair's part in a batch of so many pairs of its length."""
+        return self.batch_s(full_pairs, longest_tokens) / full_pairs
 
 
 class CostModel:

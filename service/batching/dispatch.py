@@ -40,7 +40,6 @@ class Dispatch(Generic[E]):
         self.queue: PairQueue[E] = PairQueue(limits, workers=workers, max_queue_s=max_queue_s)
         self.slots: WorkerSlots[E] = WorkerSlots(workers)
         self.draining = False
-        self._limits = limits
         self._budget = TokenBudget(limits.max_padded_tokens, limits.max_padded_tokens)
         self._caution = {priority: Caution() for priority in Priority}
 
@@ -128,7 +127,7 @@ class Dispatch(Generic[E]):
         doomed: list[PairJob[E]] = []
         idle_workers = self.slots.idle
         if idle_workers and len(self.queue):
-            max_pairs = fair_batch_pairs(len(self.queue), idle_workers, self._limits.max_pairs)
+            max_pairs = fair_batch_pairs(len(self.queue), idle_workers, self.queue.full_pairs())
             while len(started) < idle_workers and len(self.queue):
                 batch, late = self._next_batch(max_pairs, now_s)
                 doomed += late
@@ -141,7 +140,8 @@ class Dispatch(Generic[E]):
         """The batch that starts now, if any, and jobs that no batch can have ready in time."""
         if not len(self.queue):
             return None, []
-        return self._next_batch(fair_batch_pairs(len(self.queue), 1, self._limits.max_pairs), now_s)
+        max_pairs = fair_batch_pairs(len(self.queue), 1, self.queue.full_pairs())
+        return self._next_batch(max_pairs, now_s)
 
     def end(self, batch: Batch[E], ran: Run, ended_s: float) -> bool:
         """A batch has run; learn from it.

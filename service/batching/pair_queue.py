@@ -40,7 +40,7 @@ class PairQueue(Generic[E]):
 
     def __init__(self, limits: BatchLimits, *, workers: int, max_queue_s: float) -> None:
         self._limits = limits
-        self._machine = Machine(workers, limits.max_pairs, max_queue_s)
+        self._machine = Machine(workers, max_queue_s)
         self._tables: dict[Generation[E], JobTable[E]] = {}  # none of them is empty
         self._virtual_s = 0.0
         self._owner: dict[int, PendingRequest] = {}  # by id of the job
@@ -48,6 +48,13 @@ class PairQueue(Generic[E]):
 
     def __len__(self) -> int:
         return len(self._owner)
+
+    def full_pairs(self) -> int:
+        """Pairs of a full batch of what waits, if all were of its mean length; something waits."""
+        n_tokens = sum(
+            float(table.columns().length_tokens.sum()) for table in self._tables.values()
+        )
+        return self._limits.full_pairs(n_tokens / len(self))
 
     def has(self, generation: Generation[E]) -> bool:
         """Some of its pairs wait."""
@@ -90,7 +97,7 @@ class PairQueue(Generic[E]):
         """
         tokens, cost = np.asarray(lengths, dtype=np.float64), generation.cost
         candidate = Candidate(
-            work_s=float(cost.share_s(tokens, self._limits.max_pairs).sum()),
+            work_s=float(cost.share_s(tokens, self._limits.full_pairs_of(tokens)).sum()),
             longest_s=cost.batch_s(1, float(tokens.max())),
             deadline_s=request.deadline_s,
             priority=request.priority,
@@ -184,7 +191,8 @@ class PairQueue(Generic[E]):
             for job in table.jobs(plan.doomed)
         ]
         lengths = np.array([job.encoded.length_tokens for job in batch], dtype=np.float64)
-        done_s = float(generation.cost.share_s(lengths, self._limits.max_pairs).sum())
+        shares_s = generation.cost.share_s(lengths, self._limits.full_pairs_of(lengths))
+        done_s = float(shares_s.sum())
         self._virtual_s += done_s / self._machine.workers / max(1, len(self._waiting_of))
         for job in (*batch, *doomed):
             self._remove(job)
@@ -221,7 +229,9 @@ class PairQueue(Generic[E]):
             return NOTHING, NOTHING.length_tokens
         waiting = [table.columns() for table in self._tables.values()]
         work_s = [
-            generation.cost.share_s(columns.length_tokens, self._limits.max_pairs)
+            generation.cost.share_s(
+                columns.length_tokens, self._limits.full_pairs_of(columns.length_tokens)
+            )
             for generation, columns in zip(self._tables, waiting, strict=True)
         ]
         if len(waiting) == 1:
@@ -232,10 +242,11 @@ class PairQueue(Generic[E]):
         """The columns of a request's jobs, in the order in which they are to start."""
         n, cost = len(jobs), jobs[0].generation.cost
         lengths = np.fromiter((job.encoded.length_tokens for job in jobs), np.float64, n)
-        pace_s = cost.share_s(lengths, self._limits.max_pairs) / self._machine.workers
+        pace_s = cost.share_s(lengths, self._limits.full_pairs_of(lengths)) / self._machine.workers
         passed_s = np.cumsum(pace_s) - pace_s  # until each one starts, if it had the machine
         total_s = float(pace_s.sum())
-        full_batch_s = cost.batch_s(self._limits.max_pairs, float(lengths[0]))
+        longest = float(lengths[0])
+        full_batch_s = cost.batch_s(self._limits.full_pairs(longest), longest)
         in_order_s = np.linspace(0.0, ARRIVAL_S / 2, n)
         is_small = total_s <= SMALL_REQUEST_BATCHES * full_batch_s
         self._virtual_s += ARRIVAL_S

@@ -59,14 +59,24 @@ class BatchLimits:
     """Ceilings of one batch.
 
     Attributes:
-        max_pairs: Most pairs. Small on CPU threads, large on a GPU.
-        max_padded_tokens: Most pairs x longest length. A pair that is longer runs alone.
+        max_pairs: Most pairs.
+        max_padded_tokens: Most pairs x longest length; few on CPU threads, many on a GPU. A longer
+            pair runs alone.
         max_padding_ratio: Most padding, as a share of the padded tokens.
     """
 
     max_pairs: int
     max_padded_tokens: int
     max_padding_ratio: float
+
+    def full_pairs(self, length_tokens: float) -> int:
+        """Pairs of one length that make a full batch; one that is longer than a batch is alone."""
+        return max(1, min(self.max_pairs, int(self.max_padded_tokens // length_tokens)))
+
+    def full_pairs_of(self, lengths_tokens: Floats) -> Floats:
+        """(n,) the same for each of many lengths."""
+        pairs: Floats = np.clip(self.max_padded_tokens // lengths_tokens, 1.0, self.max_pairs)
+        return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +150,7 @@ def plan_batch(
     first = priority.min()
     if priority.max() > first:
         rows = rows[priority == first]  # the class whose turn it is
-    critical_s = now_s + CRITICAL_BATCHES * cost.batch_s(limits.max_pairs, longest)
+    critical_s = now_s + CRITICAL_BATCHES * cost.batch_s(limits.full_pairs(longest), longest)
     if len(rows) == 1:
         return BatchPlan(rows, doomed, _urgency_of(waiting, int(rows[0]), critical_s))
     waiting = waiting.rows(rows)

@@ -33,8 +33,8 @@ def batch_limits(settings: Settings) -> BatchLimits:
     """Ceilings of a batch: the settings' own, else what suits the provider."""
     on_cpu = settings.provider == "cpu"
     return BatchLimits(
-        max_pairs=settings.max_batch_pairs or (8 if on_cpu else 64),
-        max_padded_tokens=settings.max_batch_tokens or (4096 if on_cpu else 32_768),
+        max_pairs=settings.max_batch_pairs or (32 if on_cpu else 64),
+        max_padded_tokens=settings.max_batch_tokens or (512 if on_cpu else 32_768),
         max_padding_ratio=settings.max_padding_ratio,
     )
 

@@ -18,7 +18,7 @@ from service.scoring.bundle import Bundle, open_bundle
 from service.scoring.bundle_files import TOKENIZER_FILE, verified_manifest
 from service.scoring.encoding import EncodedPair
 from service.scoring.golden_pairs import check_golden, golden_logits
-from service.startup_errors import BundleCorrupt, InvalidSetting
+from service.startup_errors import BundleCorrupt
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,6 @@ class ModelSource:
             if version == before.bundle.manifest.model.version:
                 return None
         bundle = open_bundle(path, self.provider, before.bundle if before else None, self.mapped)
-        self._check_lengths(bundle)
         computed = golden_logits(bundle)
         worst = check_golden(bundle, computed)
         if verified_manifest(path) != bundle.manifest:  # nor may a folder that was renamed
@@ -100,15 +99,6 @@ class ModelSource:
             self._token_cache(bundle, before),
             computed,
         )
-
-    def _check_lengths(self, bundle: Bundle) -> None:
-        longest = bundle.manifest.inputs.max_length_tokens
-        most = self.limits.max_padded_tokens
-        if most < longest:
-            # The planner relies on this: a longer pair could never leave the queue.
-            raise InvalidSetting(
-                f"max_batch_tokens is {most}, under the model's longest pair of {longest} tokens"
-            )
 
     def _score_cache(self, bundle: Bundle, before: LoadedModel | None) -> ScoreCache:
         return ScoreCache(

@@ -41,7 +41,7 @@ def asked(  # noqa: PLR0913  # all that a decision depends on
         pairs,
         np.ones(n),
         candidate,
-        Machine(workers, 8, max_queue_s),
+        Machine(workers, max_queue_s),
         busy_s=busy_s,
         caution=caution,
         now_s=NOW_S,

@@ -260,7 +260,7 @@ async def test_a_pair_that_runs_already_is_shared_and_not_run_again(bench: Bench
 
 
 async def test_one_ad_behind_500_is_in_the_next_batch(bench: Bench) -> None:
-    bench.batcher._dispatch.queue._machine = Machine(1, LIMITS.max_pairs, FAR_S)
+    bench.batcher._dispatch.queue._machine = Machine(1, FAR_S)
     bench.model.hold()
     auction(bench, [FakePair(20)] * 500)
     small = auction(bench, [FakePair(60, logit=7.0)])

@@ -61,6 +61,14 @@ async def test_the_room_is_counted_in_predicted_seconds() -> None:
     assert refused.value.retry_after_s == pytest.approx(0.05)
 
 
+async def test_how_many_pairs_a_batch_can_have_goes_by_the_mean_length() -> None:
+    queue = PairQueue[FakePair](BatchLimits(32, 512, 0.1), workers=1, max_queue_s=1e6)
+    add(queue, 3, length_tokens=20)
+    assert queue.full_pairs() == 25
+    add(queue, 1, length_tokens=100, of=generation(FakeModel(), TENTH_EACH))
+    assert queue.full_pairs() == 512 // 40
+
+
 async def test_a_request_that_would_be_late_hears_how_late() -> None:
     queue = a_queue()
     add(queue, 3, deadline_s=NOW_S + 1)

@@ -152,6 +152,20 @@ def test_the_earliest_turn_is_always_served_where_nobody_is_short_of_time(
         assert min(p.turn for p in auctions) in [p.turn for p in batch]
 
 
+def test_a_full_batch_has_as_many_pairs_as_its_tokens_allow() -> None:
+    limits = BatchLimits(max_pairs=32, max_padded_tokens=512, max_padding_ratio=0.1)
+    by_length = {4: 32, 16: 32, 20: 25, 64: 8, 300: 1, 600: 1}
+    assert {length: limits.full_pairs(length) for length in by_length} == by_length
+    many = np.array(list(by_length), dtype=np.float64)
+    assert limits.full_pairs_of(many).tolist() == list(by_length.values())
+
+
+def test_a_pair_that_is_longer_than_a_batch_runs_alone() -> None:
+    long, short = Pair(length_tokens=600, turn=NOW_S - 1), Pair()
+    for pairs in ([long], [long, short], [long, Pair(length_tokens=600)]):
+        assert plan(pairs).batch == [long]
+
+
 def test_neighbours_in_length_share_a_batch() -> None:
     mixed = [Pair(length) for length in [60, 10, 61, 11, 62, 10]]
     first = plan([replace(mixed[0], turn=NOW_S - 1), *mixed[1:]])

@@ -9,7 +9,7 @@ from service.settings import Settings
 
 
 def test_a_batch_is_as_large_as_suits_the_provider() -> None:
-    assert batch_limits(Settings()) == BatchLimits(8, 4096, 0.1)
+    assert batch_limits(Settings()) == BatchLimits(32, 512, 0.1)
     assert batch_limits(Settings(provider="cuda")) == BatchLimits(64, 32_768, 0.1)
 
 

@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from service.batching.planner import BatchLimits
 from service.caching.score_cache import Logits
 from service.model_life import loaded_model
 from service.model_life.loaded_model import LoadedModel, ModelSource
 from service.scoring.bundle import Bundle
 from service.scoring.golden_pairs import golden_logits
-from service.startup_errors import BundleCorrupt, BundleMissing, InvalidSetting
+from service.startup_errors import BundleCorrupt, BundleMissing
 from tests.bundle_variants import damage, link
 
 
@@ -97,9 +95,3 @@ def test_parts_of_two_bundles_never_become_a_model(
             source.load()
     else:
         assert loaded(source).bundle.path == folder
-
-
-def test_a_model_whose_pairs_do_not_fit_the_settings_is_refused(source: ModelSource) -> None:
-    narrow = replace(source, limits=BatchLimits(8, 16, 0.1))
-    with pytest.raises(InvalidSetting, match="max_batch_tokens is 16, under the model's longest"):
-        narrow.load()
