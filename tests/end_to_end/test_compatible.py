@@ -107,7 +107,7 @@ def test_tei_tells_of_the_model_and_its_health(
     info = service.client.get("/info").json()
     assert (info["model_id"], info["model_sha"]) == (model["name"], model["version"])
     assert info["max_client_batch_size"] == 1000
-    assert info["max_batch_requests"] == 8
+    assert info["max_batch_requests"] == 32
     assert info["model_dtype"] == "int8"
     assert service.client.get("/health").json()["unix"] == pytest.approx(time.time(), abs=60)
 
