@@ -140,7 +140,7 @@ class FinetuneRecipe:
         }
         require_at_least(self, least)
         require_rates(self, ("learning_rate", "imitation_learning_rate"))
-        require_shares(self, ("rater_share",))
+        require_shares(self, ("rater_share", "teacher_share", "warmup_share", "pseudo_query_share"))
         self._require_parts_that_fit()
 
     @property

@@ -45,6 +45,8 @@ def test_an_approach_has_its_own_usual_numbers_and_the_users_win() -> None:
         ({"list_pairs": 1}, "list_pairs must be at least 2, got 1"),
         ({"max_pair_tokens": 7}, "max_pair_tokens must be at least 8, got 7"),
         ({"rater_share": 1.5}, "rater_share must be in 0-1, got 1.5"),
+        ({"teacher_share": 30.0}, "teacher_share must be in 0-1, got 30.0"),
+        ({"warmup_share": 2.0}, "warmup_share must be in 0-1, got 2.0"),
         ({"weight_decay": float("nan")}, "weight_decay must be at least 0, got nan"),
         ({"learning_rate": 1.0}, "learning_rate must be between 0 and 1"),
         ({"head": "classes", "loss": "bce"}, "head classes, which takes cross-entropy"),
