@@ -19,10 +19,16 @@ from model_export.checkpoint_config import (
     require_classifier,
     require_known_family,
 )
+from model_export.checkpoint_facts import read_checkpoint_facts
 from model_export.cross_encoder import read_cross_encoder
 from model_export.errors import UnsupportedCheckpoint
 from model_export.load_classifier import load_model, load_tokenizer
-from model_export.pair_length import SHORTEST_LIMIT_TOKENS, longest_pair, usual_length
+from model_export.pair_length import (
+    SHORTEST_LIMIT_TOKENS,
+    length_note,
+    longest_pair,
+    usual_length,
+)
 from model_export.read_head import read_head
 from service.scoring.ad_template import AdTemplate
 from service.scoring.calibration import ScoreCalibration, parse_score_calibration
@@ -46,6 +52,7 @@ class Checkpoint:
         max_length_tokens: Longest pair.
         calibration: Stored beside the weights by `finetune`; None when there is none.
         notes: Sentences for the user of the export about what he might not expect.
+        length_note: One of `max_length_tokens`, where that is not the user's own choice.
     """
 
     model: Any
@@ -58,6 +65,7 @@ class Checkpoint:
     max_length_tokens: int
     calibration: ScoreCalibration | None
     notes: tuple[str, ...] = ()
+    length_note: str | None = None
 
     @property
     def backend(self) -> Tokenizer:
@@ -107,7 +115,10 @@ def load_checkpoint(
         else:
             model = load_model(reference, config, allow_pickle=allow_pickle)
         tokenizer = load_tokenizer(reference, model)
-        limit = usual_length(longest_pair(model, tokenizer), facts.max_length_tokens)
+        own = read_checkpoint_facts(folder)
+        stated = facts.max_length_tokens if own is None else own.max_pair_tokens
+        longest = longest_pair(model, tokenizer)
+        limit = usual_length(longest, stated)
         calibration = read_calibration(folder)
     return Checkpoint(
         model=model,
@@ -120,6 +131,7 @@ def load_checkpoint(
         max_length_tokens=limit,
         calibration=calibration,
         notes=(*facts.notes, *_regression_notes(config), *_segment_notes(model, tokenizer)),
+        length_note=length_note(limit, longest, stated),
     )
 
 
@@ -135,7 +147,7 @@ def with_max_length(checkpoint: Checkpoint, max_length_tokens: int) -> Checkpoin
             f"checkpoint {checkpoint.name} cannot have the max length {max_length_tokens}, which "
             f"is outside {SHORTEST_LIMIT_TOKENS}-{limit}, what the model can read"
         )
-    return replace(checkpoint, max_length_tokens=max_length_tokens)
+    return replace(checkpoint, max_length_tokens=max_length_tokens, length_note=None)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # slow to import
 STDOUT = "-"
 
 # Those that only mean something for a checkpoint.
-CHECKPOINT_ONLY = ("relevant_label", "grades", "allow_pickle")
+CHECKPOINT_ONLY = ("relevant_label", "grades", "allow_pickle", "max_length")
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +52,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add("--relevant-label", metavar="LABEL", help="of the checkpoints, as in export")
     add("--grades", metavar="WORST,..,BEST", help="of the checkpoints, as in export")
     add("--allow-pickle", action="store_true", help="for the checkpoints, as in export")
+    add("--max-length", type=int, metavar="TOKENS", help="of their pairs, as in export")
     data = parser.add_argument_group("pairs")
     add = data.add_argument
     add(
@@ -119,7 +120,7 @@ def _options(arguments: argparse.Namespace) -> EvaluationOptions:
             kind == "checkpoint" for kind, _ in arguments.models
         ):
             raise ExportError(
-                f"--{name.replace('_', '-')} is for a --checkpoint; a bundle states its head"
+                f"--{name.replace('_', '-')} is for a --checkpoint; a bundle states its own"
             )
     for name, least in (("k", 1), ("resamples", 0), ("seed", 0)):
         if getattr(arguments, name) < least:

@@ -62,7 +62,7 @@ def export_bundle(
     options.require_machine()
     if labelled:  # before the minutes that come, not after
         require_both_classes([pair.label for pair in labelled])
-    for note in checkpoint.notes:
+    for note in filter(None, (*checkpoint.notes, checkpoint.length_note)):
         report(f"note: {note}")
     with TemporaryDirectory() as folder:
         report(f"[1/5] convert {checkpoint.name} ({type(checkpoint.model).__name__}) to ONNX, fuse")

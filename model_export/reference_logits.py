@@ -7,7 +7,7 @@ from pathlib import Path
 
 from model_export.adapter import is_adapter
 from model_export.adapter_checkpoint import load_adapted
-from model_export.checkpoint import Checkpoint, load_checkpoint
+from model_export.checkpoint import Checkpoint, load_checkpoint, with_max_length
 from model_export.delta_checkpoint import load_delta_checkpoint
 from model_export.errors import UnsupportedCheckpoint
 from model_export.parity import Logits, torch_logits
@@ -22,6 +22,7 @@ def load_original(
     relevant_label: str | None = None,
     grades: str | None = None,
     allow_pickle: bool = False,
+    max_length: int | None = None,
 ) -> Checkpoint:
     """A checkpoint, or an adapter or a weight delta on the base weights that it names.
 
@@ -30,17 +31,20 @@ def load_original(
         relevant_label: As in `load_checkpoint`; an adapter states its head.
         grades: As in `load_checkpoint`.
         allow_pickle: As in `load_checkpoint`.
+        max_length: Longest pair in tokens; None takes the checkpoint's own.
 
     Raises:
         ExportError: It cannot be loaded or served; see the three loaders.
     """
     if is_adapter(Path(reference)):
-        return load_adapted(Path(reference), None, None)
-    if is_delta(Path(reference)):
-        return load_delta_checkpoint(Path(reference), None, None)
-    return load_checkpoint(
-        reference, relevant_label, None, grades=grades, allow_pickle=allow_pickle
-    )
+        found = load_adapted(Path(reference), None, None)
+    elif is_delta(Path(reference)):
+        found = load_delta_checkpoint(Path(reference), None, None)
+    else:
+        found = load_checkpoint(
+            reference, relevant_label, None, grades=grades, allow_pickle=allow_pickle
+        )
+    return found if max_length is None else with_max_length(found, max_length)
 
 
 def pair_encoder(checkpoint: Checkpoint) -> PairEncoder:

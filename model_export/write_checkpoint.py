@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from model_export.checkpoint_facts import CheckpointFacts
+from model_export.facts_file import write_facts
 from model_export.library_calls import quiet_transformers
 
 
@@ -13,20 +15,22 @@ def save_checkpoint(
     model: Any,  # noqa: ANN401  # untyped library
     tokenizer: Any,  # noqa: ANN401  # as above
     folder: Path,
-    max_pair_tokens: int,
+    max_pair_tokens: int | None,
 ) -> None:
     """Write the model and its tokenizer.
 
     Args:
         model: Has `save_pretrained`.
-        tokenizer: As loaded; the written one says `max_pair_tokens`, which is what the model has
-            learnt to read.
+        tokenizer: As loaded; the written one says `max_pair_tokens` too, for other programs.
         folder: Made if it is not there.
-        max_pair_tokens: Longest pair, special tokens included.
+        max_pair_tokens: Longest pair that the model has learnt to read, special tokens included;
+            None for an encoder that has seen no pairs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     usual = tokenizer.model_max_length
-    tokenizer.model_max_length = max_pair_tokens
+    if max_pair_tokens is not None:
+        tokenizer.model_max_length = max_pair_tokens
+        write_facts(folder, CheckpointFacts(max_pair_tokens))
     try:
         with quiet_transformers():
             model.save_pretrained(folder)

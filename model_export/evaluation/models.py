@@ -66,6 +66,7 @@ def score_with_bundle(
             "model": manifest.model.name,
             "version": manifest.model.version,
             "precision": manifest.precision.weights,
+            "max_length_tokens": manifest.inputs.max_length_tokens,
             "score_calibration": manifest.score_calibration.method,
         },
         lengths=lengths,
@@ -76,7 +77,7 @@ def score_with_checkpoint(
     reference: str,
     pairs: Sequence[LabelledPair],
     on_progress: OnProgress = lambda _: None,
-    **head_options: Any,  # noqa: ANN401  # passed through
+    **options: Any,  # noqa: ANN401  # passed through
 ) -> Scored:
     """Scores of the original torch model, each pair alone; calibrated if it comes with a map.
 
@@ -84,7 +85,7 @@ def score_with_checkpoint(
         reference: Folder of a checkpoint or of an adapter, or a hub id.
         pairs: n pairs.
         on_progress: Told how many more are done.
-        head_options: `relevant_label`, `grades` and `allow_pickle` of `load_original`.
+        options: `relevant_label`, `grades`, `allow_pickle` and `max_length` of `load_original`.
 
     Raises:
         UnsupportedCheckpoint: It cannot be served, and so not judged as it would be served.
@@ -92,7 +93,7 @@ def score_with_checkpoint(
     # torch and its kin: bundles are judged without them.
     from model_export.reference_logits import load_original, pair_encoder, reference_logits
 
-    checkpoint = load_original(reference, **head_options)
+    checkpoint = load_original(reference, **options)
     encoded, lengths = _encode(pair_encoder(checkpoint), checkpoint.template, pairs)
     logits = reference_logits(checkpoint, encoded, on_progress)
     calibration = checkpoint.calibration or Identity()
@@ -104,6 +105,7 @@ def score_with_checkpoint(
         facts={
             "model": checkpoint.name,
             "source_sha256": checkpoint.source_sha256,
+            "max_length_tokens": checkpoint.max_length_tokens,
             "score_calibration": calibration.method,
         },
         lengths=lengths,

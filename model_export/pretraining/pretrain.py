@@ -230,7 +230,7 @@ def _encoder_of(model: Any, base: Path) -> Any:  # noqa: ANN401  # untyped libra
 
 def _write(encoder: Any, tokenizer: Any, out: Path, report: PretrainReport) -> None:  # noqa: ANN401  # as above
     partial = partial_folder(out)
-    save_checkpoint(encoder, tokenizer, partial, tokenizer.model_max_length)
+    save_checkpoint(encoder, tokenizer, partial, None)
     write_report(partial, REPORT_FILE, report)
     if out.exists():
         shutil.rmtree(out)

@@ -9,6 +9,7 @@ from transformers import BertConfig, BertForSequenceClassification
 from model_export.checkpoint import CALIBRATION_FILE, load_checkpoint, with_max_length
 from model_export.errors import UnsupportedCheckpoint
 from model_export.pair_length import DEFAULT_MAX_LENGTH_TOKENS
+from model_export.write_checkpoint import save_checkpoint
 from service.scoring.calibration import Temperature
 from tests.tiny_models import MAX_POSITIONS, write_bert
 
@@ -41,17 +42,43 @@ def test_a_max_length_that_the_model_has_no_positions_for_is_refused(
         with_max_length(checkpoint, 65)
 
 
-def test_a_model_for_long_texts_still_gets_short_pairs_unless_asked(tmp_path: Path) -> None:
-    write_bert(tmp_path)
+def write_long_bert(folder: Path) -> None:
+    """A classifier with 512 positions, and a tokenizer that says so."""
+    write_bert(folder)
     for file, key in (("config", "max_position_embeddings"), ("tokenizer_config", "")):
-        path = tmp_path / f"{file}.json"
+        path = folder / f"{file}.json"
         fields = json.loads(path.read_text(encoding="utf-8"))
         fields[key or "model_max_length"] = 512
         path.write_text(json.dumps(fields), encoding="utf-8")
-    BertForSequenceClassification(BertConfig.from_pretrained(tmp_path)).save_pretrained(tmp_path)
+    BertForSequenceClassification(BertConfig.from_pretrained(folder)).save_pretrained(folder)
+
+
+def test_a_model_for_long_texts_still_gets_short_pairs_unless_asked(tmp_path: Path) -> None:
+    write_long_bert(tmp_path)
     checkpoint = load_checkpoint(str(tmp_path), None, None)
     assert checkpoint.max_length_tokens == DEFAULT_MAX_LENGTH_TOKENS
-    assert with_max_length(checkpoint, 512).max_length_tokens == 512
+    assert "it does not say how long the pairs were" in (checkpoint.length_note or "")
+    asked = with_max_length(checkpoint, 512)
+    assert asked.max_length_tokens == 512
+    assert asked.length_note is None
+
+
+@pytest.mark.parametrize("tokens", [20, 300])
+def test_a_model_trained_here_reads_as_long_pairs_as_in_training(
+    tmp_path: Path, tokens: int
+) -> None:
+    write_long_bert(tmp_path)
+    read = load_checkpoint(str(tmp_path), None, None)
+    save_checkpoint(read.model, read.tokenizer, tmp_path / "trained", tokens)
+    assert load_checkpoint(str(tmp_path / "trained"), None, None).max_length_tokens == tokens
+    assert read.tokenizer.model_max_length == 512, "as it was"
+
+
+def test_a_file_of_facts_that_holds_none_is_refused(tmp_path: Path) -> None:
+    write_bert(tmp_path)
+    (tmp_path / "adrel.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(UnsupportedCheckpoint, match=r"has an adrel\.json that does not say"):
+        load_checkpoint(str(tmp_path), None, None)
 
 
 def test_a_calibration_stored_beside_the_weights_comes_along(tmp_path: Path) -> None:

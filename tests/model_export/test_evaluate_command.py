@@ -89,6 +89,17 @@ def test_grades_with_their_best_one_are_enough(
     assert json.loads(capsys.readouterr().out)["pairs"]["n_relevant"] == 7  # grades 2 and 3
 
 
+def test_checkpoints_are_judged_on_pairs_as_long_as_asked(
+    tiny_checkpoint: Path, pairs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["evaluate", "--checkpoint", str(tiny_checkpoint), "--pairs", str(pairs_file)]
+    assert main([*command, "--max-length", "8", "--resamples", "0", "--json", "-"]) == 0
+    model = json.loads(capsys.readouterr().out)["models"][0]
+    assert model["facts"]["max_length_tokens"] == 8
+    assert main([*command, "--max-length", "7"]) == 1
+    assert "max length 7, which is outside 8-64" in capsys.readouterr().err
+
+
 def test_pairs_of_one_class_are_refused_before_any_model_is_opened(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
