@@ -112,20 +112,21 @@ def finetune(
     tokenizer = AutoTokenizer.from_pretrained(base_folder)
     started_s = time.monotonic()
     run = run_folder(out)
-    data = {str(path): sha256_of(path) for path in (*train_files, *dev_files)}
-    open_run(
-        run,
-        {"recipe": asdict(recipe), "base weights": base_sha256, "data": sorted(data.values())},
-        resume=resume,
-    )
+    facts = {
+        "recipe": asdict(recipe),
+        "base weights": base_sha256,
+        "training files": [sha256_of(path) for path in train_files],
+        "dev files": [sha256_of(path) for path in dev_files],
+    }
+    open_run(run, facts, resume=resume)
     set_seed(recipe.seed)
     task = Task(base_folder, tokenizer, labels, [*pairs, *mined], dev, recipe, show_progress, tell)
     model, epochs = train(task, run)
     training_s = time.monotonic() - started_s
     partial = partial_folder(out)
     if recipe.approach == "lora":
-        facts = AdapterFacts(base, base_sha256, recipe.ad_template, recipe.max_pair_tokens, labels)
-        save_adapter(model, partial, facts)
+        stated = AdapterFacts(base, base_sha256, recipe.ad_template, recipe.max_pair_tokens, labels)
+        save_adapter(model, partial, stated)
         written = load_adapted(partial, str(base_folder), out.name)
     else:
         save_checkpoint(model, tokenizer, partial, recipe.max_pair_tokens)

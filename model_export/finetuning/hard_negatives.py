@@ -30,7 +30,7 @@ def mine_hard_negatives(
 
     Args:
         pairs: Training pairs; their ads are what is searched.
-        per_query: Most pairs for a query.
+        per_query: Most pairs for a query, in however many spellings it stands (see `query_key`).
         held_out: Queries of the dev pairs, which get none, see `query_key`.
         template: How an ad becomes text.
 
@@ -42,14 +42,18 @@ def mine_hard_negatives(
     grades = [pair.grade for pair in pairs if pair.grade is not None]
     worst = min(grades) if len(grades) == len(pairs) else None
     judged: dict[str, set[str]] = {}
+    spelling: dict[str, str] = {}  # of each query where it first stands
     for pair in pairs:
-        judged.setdefault(pair.query, set()).add(template.render(pair.ad))
+        key = query_key(pair.query)
+        spelling.setdefault(key, pair.query)
+        judged.setdefault(key, set()).add(template.render(pair.ad))
     kept_out = query_keys(held_out)
     scores_of = bm25_ranker(texts)
     mined = []
-    for query, known in judged.items():
-        if query_key(query) in kept_out:
+    for key, known in judged.items():
+        if key in kept_out:
             continue
+        query = spelling[key]
         scores = scores_of(query)
         ranking = np.argsort(-scores, kind="stable")[IN_QUERY_RANKS:NEAR_MISS_RANKS]
         near = [texts[ad] for ad in ranking if scores[ad] > 0 and texts[ad] not in known]

@@ -49,8 +49,8 @@ def open_run(folder: Path, facts: Mapping[str, Any], *, resume: bool) -> None:
     changed = sorted(key for key in {*stored, *now} if stored.get(key) != now.get(key))
     if changed:
         raise ExportError(
-            f"{folder} holds a training of another {', '.join(changed)}: give the options and "
-            "files that it was started with, or remove it"
+            f"{folder} holds a training that differs in {', '.join(changed)}: give the "
+            "options and files that it was started with, in their order, or remove it"
         )
 
 

@@ -103,7 +103,7 @@ def pretrain(
     facts = {
         "recipe": asdict(recipe),
         "base weights": weights_sha256(folder),
-        "data": sorted(sha256_of(path) for path in files),
+        "files": [sha256_of(path) for path in files],
     }
     open_run(run, facts, resume=resume)
     set_seed(recipe.seed)

@@ -87,6 +87,10 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_weights(
     tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
+    dev = tmp_path / "dev.jsonl"
+    rows = (tmp_path / "pairs.jsonl").read_text(encoding="utf-8").splitlines()
+    dev.write_text("\n".join(reversed(rows)), encoding="utf-8")
+    command[command.index("--dev") + 1] = str(dev)
     command = [*command, "--epochs", "6", "--learning-rate", "1e-3"]
     process = subprocess.Popen(
         [sys.executable, "-m", "model_export", *command, "--out", str(out)],
@@ -106,7 +110,11 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_weights(
     assert main([*command, "--out", str(out)]) == 1
     assert "go on with --resume" in capsys.readouterr().err
     assert main([*command, "--out", str(out), "--resume", "--seed", "7"]) == 1
-    assert "training of another recipe" in capsys.readouterr().err
+    assert "training that differs in recipe:" in capsys.readouterr().err
+    exchanged = {"--train": "--dev", "--dev": "--train"}
+    swapped = [exchanged.get(word, word) for word in command]
+    assert main([*swapped, "--out", str(out), "--resume"]) == 1
+    assert "that differs in dev files, training files" in capsys.readouterr().err
     assert main([*command, "--out", str(out), "--resume"]) == 0
     resumed = capsys.readouterr()
     assert "epoch 1:" not in resumed.err, "it was there already"

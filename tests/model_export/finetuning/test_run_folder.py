@@ -33,7 +33,7 @@ def test_a_stopped_run_is_gone_on_with_only_when_asked_for(tmp_path: Path) -> No
 def test_another_run_is_not_gone_on_with(tmp_path: Path) -> None:
     open_run(tmp_path, FACTS, resume=False)
     (tmp_path / "labels" / "checkpoint-1").mkdir(parents=True)
-    with pytest.raises(ExportError, match="holds a training of another data, recipe"):
+    with pytest.raises(ExportError, match="holds a training that differs in data, recipe"):
         open_run(tmp_path, {"recipe": {}, "data": []}, resume=True)
     (tmp_path / FACTS_FILE).write_text("{", encoding="utf-8")
     with pytest.raises(ExportError, match="cannot be read"):
