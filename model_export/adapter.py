@@ -22,6 +22,7 @@ from transformers import BertForSequenceClassification
 from model_export.base_weights import resolve_base
 from model_export.errors import AdapterMismatch
 from model_export.facts_file import read_facts_file, write_facts
+from model_export.loaded_weights import CLASSIFIER_PREFIXES, refuse_random_weights
 from service.scoring.ad_template import AdTemplate
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def load_merged(folder: Path, base: str | None = None) -> BertForSequenceClassif
     Raises:
         BaseWeightsMissing: The base weights were found nowhere.
         AdapterMismatch: Another hash, other shapes, or an adapter that leaves parts untrained.
+        UnsupportedCheckpoint: The base lacks weights.
     """
     facts = read_facts(folder)
     base_folder = resolve_base(base or facts.base, facts.base_sha256)
@@ -130,7 +132,10 @@ def load_merged(folder: Path, base: str | None = None) -> BertForSequenceClassif
         raise AdapterMismatch(
             f"adapter {folder} names {len(facts.labels)} labels and has {n_labels} logits"
         )
-    plain = BertForSequenceClassification.from_pretrained(base_folder, num_labels=n_labels)
+    plain, info = BertForSequenceClassification.from_pretrained(
+        base_folder, num_labels=n_labels, output_loading_info=True
+    )
+    refuse_random_weights(info, f"base model {base_folder.name}", CLASSIFIER_PREFIXES)
     try:
         adapted = PeftModel.from_pretrained(plain, str(folder), adapter_name=ADAPTER_NAME)
     except (RuntimeError, ValueError) as error:  # sizes; modules that the base does not have

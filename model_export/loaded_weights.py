@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from model_export.errors import UnsupportedCheckpoint
+
+CLASSIFIER_PREFIXES = ("classifier.",)
+"""Of BertForSequenceClassification's head, which reads a pooler that has to be there."""
 
 
 def refuse_random_weights(
@@ -36,3 +40,13 @@ def refuse_random_weights(
             "weights are of another architecture than the one they are read as, or not all there; "
             "check the folder, or take another"
         )
+
+
+def head_prefixes(model: Any) -> tuple[str, ...]:  # noqa: ANN401  # untyped library
+    """Of a transformers model with a head, what weights behind its encoder's layers begin with.
+
+    Poolers are among them: most were trained on another task, if at all.
+    """
+    encoder = model.base_model_prefix
+    heads = (f"{name}." for name, _ in model.named_children() if name != encoder)
+    return (*heads, f"{encoder}.pooler.")

@@ -77,7 +77,7 @@ def train_stage(
     model: Any,  # noqa: ANN401  # untyped library
     rows: Sequence[Row | list[Row]],
     collate: Callable[..., dict[str, torch.Tensor]],
-    loss: Callable[..., torch.Tensor] | None,
+    loss: Callable[..., torch.Tensor],
     settings: StageSettings,
     folder: Path,
     *,
@@ -89,7 +89,7 @@ def train_stage(
         model: Takes the collated inputs, gives a mapping with `logits`.
         rows: What to learn.
         collate: Rows -> batch with `labels`.
-        loss: (outputs, labels, number of items) -> scalar; None for the model's own.
+        loss: (outputs, labels, number of items) -> scalar.
         settings: Hyper-parameters.
         folder: Gets a checkpoint after each epoch. One that has some is gone on with.
         judge: Asked after each epoch.

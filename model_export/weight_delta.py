@@ -22,9 +22,10 @@ from transformers import BertForSequenceClassification
 from model_export.base_weights import resolve_base, weights_sha256
 from model_export.delta_tensors import Arrays, finest, restore
 from model_export.distillation.student import make_student
-from model_export.errors import AdapterMismatch, DamagedDelta, ExportError
+from model_export.errors import DamagedDelta, ExportError
 from model_export.facts_file import FACTS_FILE, read_facts_file, write_facts
 from model_export.library_calls import quiet_transformers
+from model_export.loaded_weights import CLASSIFIER_PREFIXES, refuse_random_weights
 from service.scoring.bundle_files import sha256_of
 
 WEIGHTS_FILE = "weight_delta.safetensors"
@@ -115,6 +116,7 @@ def load_delta(folder: Path, base: str | None = None) -> BertForSequenceClassifi
     Raises:
         BaseWeightsMissing: The base weights were found nowhere.
         AdapterMismatch: They have another hash.
+        UnsupportedCheckpoint: They are not all there.
         DamagedDelta: The file is not the one that the facts speak of, or does not fit the base.
     """
     facts = read_facts(folder)
@@ -158,9 +160,7 @@ def _load_base(base_folder: Path, layers: tuple[int, ...]) -> BertForSequenceCla
         whole, info = BertForSequenceClassification.from_pretrained(
             base_folder, num_labels=1, output_loading_info=True
         )
-    random = [name for name in info["missing_keys"] if not name.startswith("classifier.")]
-    if random:
-        raise AdapterMismatch(f"base weights {base_folder} lack {', '.join(sorted(random))}")
+    refuse_random_weights(info, f"base model {base_folder.name}", CLASSIFIER_PREFIXES)
     student: BertForSequenceClassification = make_student(whole, layers)
     return student
 

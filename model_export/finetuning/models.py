@@ -12,6 +12,7 @@ from transformers import AutoModelForSequenceClassification, BertForSequenceClas
 from model_export.checkpoint_config import load_config
 from model_export.errors import UnsupportedCheckpoint
 from model_export.library_calls import quiet_transformers, refusing
+from model_export.loaded_weights import head_prefixes, refuse_random_weights
 from model_export.pooled_classifier import PooledClassifier, load_encoder
 from model_export.recipe import FinetuneRecipe
 from model_export.sentence_embedding import CAT_LAYERS
@@ -27,7 +28,7 @@ def make_model(base: Path, recipe: FinetuneRecipe, labels: Sequence[str]) -> Any
 
     Raises:
         UnsupportedCheckpoint: The base cannot be loaded, or is no BERT where it must be one, or has
-            fewer layers than the pooling reads.
+            fewer layers than the pooling reads, or lacks weights that are not trained anew.
     """
     config = load_config(str(base))
     config.problem_type = None
@@ -42,7 +43,10 @@ def make_model(base: Path, recipe: FinetuneRecipe, labels: Sequence[str]) -> Any
             f"the last {CAT_LAYERS}; take cls or mean"
         )
     if recipe.pooling is not None:
-        return PooledClassifier(load_encoder(base, config), recipe.pooling)
+        try:
+            return PooledClassifier(load_encoder(base, config), recipe.pooling)
+        except UnsupportedCheckpoint as error:
+            raise UnsupportedCheckpoint(f"base model {base.name} {error}") from error
     if recipe.approach == "lora" and config.model_type != "bert":
         raise UnsupportedCheckpoint(
             f"base model {base.name} is of the family {config.model_type}: adapters are for BERT; "
@@ -54,13 +58,21 @@ def make_model(base: Path, recipe: FinetuneRecipe, labels: Sequence[str]) -> Any
         else AutoModelForSequenceClassification
     )
     with refusing(), quiet_transformers():  # it warns of the new head
-        return kind.from_pretrained(
+        model, info = kind.from_pretrained(
             base,
             config=config,
             use_safetensors=True,
             trust_remote_code=False,
             ignore_mismatched_sizes=True,
+            output_loading_info=True,
         )
+    refuse_random_weights(info, f"base model {base.name}", head_prefixes(model))
+    if recipe.approach == "lora" and "bert.pooler.dense.weight" in info["missing_keys"]:
+        raise UnsupportedCheckpoint(
+            f"base model {base.name} has no pooler, and an adapter is an update of one; take "
+            "--approach full, which learns its own, or features, which needs none"
+        )
+    return model
 
 
 def with_lora(model: Any, recipe: FinetuneRecipe) -> PeftModel:  # noqa: ANN401  # untyped library

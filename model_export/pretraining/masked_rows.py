@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,10 @@ NEXT, OTHER = 0, 1
 """Labels of a second part: it follows the first one, or it is another text's (transformers')."""
 
 NO_LABEL = -100
-"""What transformers' losses leave out."""
+"""What has nothing to be learnt of; transformers' and torch's number for it."""
+
+MASKED, NEXT_SENTENCE = "masked", "next_sentence"
+"""Kinds of labels in a batch."""
 
 
 def to_rows(
@@ -56,6 +59,20 @@ def to_rows(
     return rows
 
 
-def masking(tokenizer: PreTrainedTokenizerBase, recipe: PretrainRecipe) -> Any:  # noqa: ANN401  # untyped library
-    """Rows -> padded batch; each call draws masks anew, from torch's random numbers."""
-    return DataCollatorForLanguageModeling(tokenizer, mlm_probability=recipe.mask_share)
+def masking(
+    tokenizer: PreTrainedTokenizerBase, recipe: PretrainRecipe
+) -> Callable[[Sequence[Row]], dict[str, Any]]:
+    """Rows -> padded batch; each call draws masks anew, from torch's random numbers.
+
+    Its `labels` are by kind: `masked` (b, t), and with next sentences `next_sentence` (b,).
+    """
+    mask = DataCollatorForLanguageModeling(tokenizer, mlm_probability=recipe.mask_share)
+
+    def collate(rows: Sequence[Row]) -> dict[str, Any]:
+        batch = dict(mask([dict(row) for row in rows]))
+        labels = {MASKED: batch.pop("labels")}
+        if recipe.next_sentence:
+            labels[NEXT_SENTENCE] = batch.pop("next_sentence_label")
+        return {**batch, "labels": labels}
+
+    return collate

@@ -25,9 +25,11 @@ from model_export.checkpoint_config import load_config
 from model_export.errors import ExportError, UnsupportedCheckpoint
 from model_export.finetuning.run_folder import close_run, open_run, run_folder
 from model_export.library_calls import quiet_transformers, refusing
+from model_export.loaded_weights import head_prefixes, refuse_random_weights
 from model_export.out_folder import partial_folder, write_report
 from model_export.pretraining.ad_texts import AdText, read_texts
-from model_export.pretraining.masked_rows import masking, to_rows
+from model_export.pretraining.loss import masked_nats, pretraining_loss
+from model_export.pretraining.masked_rows import MASKED, masking, to_rows
 from model_export.pretraining.recipe import REPORT_FILE, PretrainRecipe
 from model_export.training import FIGURE, Judge, StageSettings, train_stage
 from model_export.training_rows import Row
@@ -114,7 +116,7 @@ def pretrain(
         model,
         to_rows(learnt, tokenizer, recipe),
         masking(tokenizer, recipe),
-        None,  # the model's own: over the masked positions alone
+        pretraining_loss,
         StageSettings(
             epochs=recipe.epochs,
             learning_rate=recipe.learning_rate,
@@ -163,9 +165,15 @@ def _load(folder: Path, recipe: PretrainRecipe) -> Any:  # noqa: ANN401  # untyp
         )
     kind: Any = BertForPreTraining if recipe.next_sentence else AutoModelForMaskedLM
     with refusing(), quiet_transformers():  # it warns of the new head
-        return kind.from_pretrained(
-            folder, config=config, use_safetensors=True, trust_remote_code=False
+        model, info = kind.from_pretrained(
+            folder,
+            config=config,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
         )
+    refuse_random_weights(info, f"base model {folder.name}", head_prefixes(model))
+    return model
 
 
 def _judge(
@@ -183,7 +191,7 @@ def _judge(
     ]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        batches = [dict(collate(part)) for part in parts]
+        batches = [collate(part) for part in parts]
 
     def judge_epoch(model: Any, epoch: float) -> dict[str, Any]:  # noqa: ANN401  # as above
         loss = masked_loss(model, batches)
@@ -193,28 +201,17 @@ def _judge(
     return judge_epoch
 
 
-def masked_loss(model: Any, batches: Sequence[dict[str, torch.Tensor]]) -> float:  # noqa: ANN401  # untyped library
+def masked_loss(model: Any, batches: Sequence[dict[str, Any]]) -> float:  # noqa: ANN401  # untyped library
     """Mean cross-entropy in nats over all masked positions of the batches."""
     was_training, device = model.training, next(model.parameters()).device
     total, n_masked = 0.0, 0
     model.eval()
     with torch.inference_mode():
         for batch in batches:
-            inputs = {
-                name: value.to(device)
-                for name, value in batch.items()
-                if name not in ("labels", "next_sentence_label")
-            }
-            output = model(**inputs)
-            logits = output.get("prediction_logits", output.get("logits"))
-            labels = batch["labels"].to(device)
-            is_masked = labels >= 0
-            total += float(
-                torch.nn.functional.cross_entropy(
-                    logits[is_masked].float(), labels[is_masked], reduction="sum"
-                )
-            )
-            n_masked += int(is_masked.sum())
+            inputs = {k: value.to(device) for k, value in batch.items() if k != "labels"}
+            nats, count = masked_nats(model(**inputs), batch["labels"][MASKED].to(device))
+            total += float(nats)
+            n_masked += count
     model.train(was_training)
     return total / max(1, n_masked)
 
@@ -222,9 +219,13 @@ def masked_loss(model: Any, batches: Sequence[dict[str, torch.Tensor]]) -> float
 def _encoder_of(model: Any, base: Path) -> Any:  # noqa: ANN401  # untyped library
     """The trained encoder, with the base's pooler where the training had none."""
     with refusing(), quiet_transformers():
-        encoder = AutoModel.from_pretrained(base, use_safetensors=True, trust_remote_code=False)
+        encoder, info = AutoModel.from_pretrained(
+            base, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+        )
     state = {name: value.cpu() for name, value in model.base_model.state_dict().items()}
     encoder.load_state_dict(state, strict=False)
+    if not state.keys() >= set(info["missing_keys"]):
+        encoder.pooler = None  # it would be random numbers
     return encoder
 
 

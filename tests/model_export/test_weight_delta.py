@@ -10,7 +10,13 @@ from transformers import BertForSequenceClassification
 
 from model_export.base_weights import weights_sha256
 from model_export.distillation.student import make_student
-from model_export.errors import AdapterMismatch, BaseWeightsMissing, DamagedDelta, ExportError
+from model_export.errors import (
+    AdapterMismatch,
+    BaseWeightsMissing,
+    DamagedDelta,
+    ExportError,
+    UnsupportedCheckpoint,
+)
 from model_export.facts_file import FACTS_FILE
 from model_export.weight_delta import (
     WEIGHTS_FILE,
@@ -129,7 +135,9 @@ def test_a_base_without_a_pooler_is_refused_since_its_start_would_be_chance(
     weights = load_file(base / "model.safetensors")
     bare = {name: value for name, value in weights.items() if "pooler" not in name}
     save_file(bare, base / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(AdapterMismatch, match=r"lack bert\.pooler"):
+    with pytest.raises(
+        UnsupportedCheckpoint, match=r"base model base has no weights that fit bert\.pooler"
+    ):
         save(base, tmp_path / "delta")
 
 

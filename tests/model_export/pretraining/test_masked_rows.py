@@ -7,7 +7,15 @@ import torch
 from transformers import AutoTokenizer
 
 from model_export.pretraining.ad_texts import AdText
-from model_export.pretraining.masked_rows import NEXT, NO_LABEL, OTHER, masking, to_rows
+from model_export.pretraining.masked_rows import (
+    MASKED,
+    NEXT,
+    NEXT_SENTENCE,
+    NO_LABEL,
+    OTHER,
+    masking,
+    to_rows,
+)
 from model_export.pretraining.recipe import PretrainRecipe
 from tests.tiny_models import WORDS, write_tokenizer
 
@@ -42,18 +50,19 @@ def test_of_the_positions_15_percent_are_guessed_80_10_10_of_them_hidden_swapped
 ) -> None:
     torch.manual_seed(0)
     rows = to_rows(texts(2000), tokenizer, RECIPE)
-    batch = masking(tokenizer, RECIPE)([dict(row) for row in rows])
+    batch = masking(tokenizer, RECIPE)(rows)
     longest = batch["input_ids"].shape[1]
     padded = [row["input_ids"] + [tokenizer.pad_token_id] * longest for row in rows]
     original = torch.tensor([row[:longest] for row in padded])
     around = (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
     special = torch.isin(original, torch.tensor(around))
-    guessed = batch["labels"] != NO_LABEL
+    labels = batch["labels"][MASKED]
+    guessed = labels != NO_LABEL
     assert not (guessed & special).any()
     n_guessed = int(guessed.sum())
     # Three standard deviations of a share of n are under 1.5 % here.
     assert n_guessed / int((~special).sum()) == pytest.approx(0.15, abs=0.01)
-    assert torch.equal(batch["labels"][guessed], original[guessed])
+    assert torch.equal(labels[guessed], original[guessed])
     now, before = batch["input_ids"][guessed], original[guessed]
     hidden = now == tokenizer.mask_token_id
     shown = now == before
@@ -67,7 +76,7 @@ def test_of_the_positions_15_percent_are_guessed_80_10_10_of_them_hidden_swapped
 def test_masks_are_drawn_anew_each_time(tokenizer: PreTrainedTokenizerBase) -> None:
     torch.manual_seed(0)
     rows, collate = to_rows(texts(20), tokenizer, RECIPE), masking(tokenizer, RECIPE)
-    first, second = (collate([dict(row) for row in rows])["labels"] for _ in range(2))
+    first, second = (collate(rows)["labels"][MASKED] for _ in range(2))
     assert not torch.equal(first, second)
 
 
@@ -80,6 +89,9 @@ def test_half_of_the_second_parts_are_another_texts_and_the_label_says_which(
     labels = [row["next_sentence_label"] for row in rows]
     assert labels[-1] == NO_LABEL
     assert labels.count(OTHER) / 400 == pytest.approx(0.5, abs=0.1)
+    batch = masking(tokenizer, recipe)(rows)
+    assert batch["labels"][NEXT_SENTENCE].tolist() == labels
+    assert "next_sentence_label" not in batch, "the model would take its own loss of it"
     for text, row in zip(own, rows, strict=False):
         second = tokenizer(text.first, text.second)["input_ids"]
         assert (row["input_ids"] == second) is (row["next_sentence_label"] == NEXT)

@@ -1,19 +1,21 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from model_export import training
 from model_export.errors import ExportError, UnsupportedCheckpoint
 from model_export.finetune import finetune
 from model_export.pretraining.ad_texts import AdText
-from model_export.pretraining.masked_rows import masking, to_rows
+from model_export.pretraining.loss import pretraining_loss
+from model_export.pretraining.masked_rows import MASKED, NO_LABEL, masking, to_rows
 from model_export.pretraining.pretrain import masked_loss, pretrain
 from model_export.pretraining.recipe import REPORT_FILE, PretrainRecipe
 from model_export.recipe import recipe_for
@@ -84,13 +86,14 @@ def test_the_loss_is_that_of_the_masked_positions_alone(base: Path) -> None:
     model = AutoModelForMaskedLM.from_pretrained(base).eval()
     torch.manual_seed(3)
     rows = to_rows([AdText("red shoe cheap run fast long lamp")] * 8, tokenizer, QUICK)
-    batch = dict(masking(tokenizer, QUICK)(rows))
-    assert (batch["labels"] != -100).any()
+    batch = masking(tokenizer, QUICK)(rows)
+    labels = batch["labels"][MASKED]
     with torch.no_grad():
-        trained_on = model(**batch).loss
-        logits = model(**{k: v for k, v in batch.items() if k != "labels"}).logits
-    is_masked = batch["labels"] != -100
-    own = -logits.log_softmax(-1)[is_masked].gather(1, batch["labels"][is_masked, None]).mean()
+        output = model(**{k: v for k, v in batch.items() if k != "labels"})
+    trained_on = pretraining_loss(output, batch["labels"])
+    is_masked = labels != NO_LABEL
+    assert is_masked.any()
+    own = -output.logits.log_softmax(-1)[is_masked].gather(1, labels[is_masked, None]).mean()
     assert float(trained_on) == pytest.approx(float(own), rel=1e-5)
     assert masked_loss(model, [batch]) == pytest.approx(float(own), rel=1e-5)
 
@@ -133,6 +136,35 @@ def test_next_sentences_are_for_bert_and_for_texts_in_two_parts(tmp_path: Path, 
     titles.write_text("\n".join(f"red shoe {i}" for i in range(60)), encoding="utf-8")
     with pytest.raises(ExportError, match="two parts"):
         pretrain([titles], str(roberta), tmp_path / "out", recipe, show_progress=False)
+
+
+@pytest.mark.parametrize("next_sentence", [False, True])
+def test_batches_without_a_mask_or_without_second_parts_do_no_harm(
+    tmp_path: Path, base: Path, next_sentence: bool
+) -> None:
+    file = tmp_path / "ads.jsonl"
+    rows: list[dict[str, str]] = [
+        {"title": WORDS[i % 10], "text": WORDS[i // 10]} for i in range(100)
+    ]
+    rows += [{"title": f"{WORDS[i % 10]} {WORDS[i // 10]}"} for i in range(100)]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    recipe = replace(QUICK, next_sentence=next_sentence, batch_texts=1, epochs=1)
+    report = pretrain([file], str(base), tmp_path / "out", recipe, show_progress=False)
+    assert math.isfinite(report.epochs[0]["loss"])
+
+
+def test_an_encoder_without_a_pooler_is_written_without_one(
+    tmp_path: Path, base: Path, ads: Path
+) -> None:
+    weights = load_file(base / "model.safetensors")
+    bare = {name: value for name, value in weights.items() if "pooler" not in name}
+    save_file(bare, base / "model.safetensors", metadata={"format": "pt"})
+    pretrain([ads], str(base), tmp_path / "out", replace(QUICK, epochs=1), show_progress=False)
+    assert load_file(tmp_path / "out" / "model.safetensors").keys() == bare.keys()
+    del bare["encoder.layer.1.output.dense.weight"]
+    save_file(bare, base / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UnsupportedCheckpoint, match=r"layer\.1\.output\.dense\.weight, which"):
+        pretrain([ads], str(base), tmp_path / "no", QUICK, show_progress=False)
 
 
 def test_too_few_texts_are_refused(tmp_path: Path, base: Path) -> None:
