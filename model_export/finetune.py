@@ -99,12 +99,14 @@ def finetune(
         BaseWeightsMissing: The base was found nowhere.
         ExportError: The base, the recipe and the pairs do not fit, or a stopped run is in the way.
     """
-    train_pairs = {str(path): read_pairs(path, tell=tell) for path in train_files}
+    train_pairs = {
+        str(path): read_pairs(path, max_grade=recipe.max_grade, tell=tell) for path in train_files
+    }
     if contradicted := contradictions_between(train_pairs):
         tell(f"warning: {contradicted}")
     pairs = [pair for own in train_pairs.values() for pair in own]
-    dev = {path.name: read_pairs(path, tell=tell) for path in dev_files}
-    refuse_unusable(pairs, dev, recipe, [str(path) for path in train_files])
+    dev = {path.name: read_pairs(path, max_grade=recipe.max_grade, tell=tell) for path in dev_files}
+    refuse_unusable(train_pairs, dev, recipe)
     mined = _hard_negatives(pairs, dev, recipe)
     labels = label_names(recipe, [*pairs, *mined])
     base_folder = resolve_base(base)

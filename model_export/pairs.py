@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from model_export.errors import BadPairsFile
-from model_export.judgements import parse_grade, parse_raters, parse_relevance
+from model_export.judgements import Grade, parse_grade, parse_raters, parse_relevance
 from model_export.pair_files import PairsFormat, Row, read_rows
 from model_export.pair_notes import contradictions, ignored_columns
 from service.domain import Ad
@@ -24,7 +24,7 @@ class LabelledPair:
         query: What the user typed; pairs that share it form one ranking.
         ad: The ad; its id is the file's `doc_id`, else the line number.
         label: Relevance in 0-1.
-        grade: The graded judgement behind the label (0-3 in the usual scale), where known.
+        grade: The graded judgement behind the label, where known.
         rater_votes: What the single raters said, where known, in 0-1: a grade is divided by the
             best one possible.
         source: Name of the collection that the pair comes from, "" if not said.
@@ -33,14 +33,19 @@ class LabelledPair:
     query: str
     ad: Ad
     label: float
-    grade: float | None = None
+    grade: Grade | None = None
     rater_votes: tuple[float, ...] = ()
     source: str = ""
 
     @property
+    def judgement(self) -> Grade:
+        """What orders it in a ranking: its grade, or its label, of 0-1, where there is no grade."""
+        return Grade(self.label, 1.0) if self.grade is None else self.grade
+
+    @property
     def gain(self) -> float:
-        """What the pair adds to a ranking: its grade, or its label where there is no grade."""
-        return self.label if self.grade is None else self.grade
+        """What the pair adds to a ranking, in 0-1, see `Grade.gain`."""
+        return self.judgement.gain
 
 
 def read_pairs(
@@ -53,10 +58,10 @@ def read_pairs(
 
     A row has `query`, either `text` or `title` (with an optional `description`), and what people
     said: `label` or `score` (0-1) or `grade` with the best grade possible, `max_grade`. The first
-    of these three that it has is the pair's relevance, in training as in evaluation; a grade is
-    also its gain in a ranking. `raters`, `source` and `doc_id` are optional, other keys are
-    ignored. `raters` are grades of 0 to `max_grade`; where the row has a `grade` and no maximum,
-    of 0-3; where it has neither, votes of 0-1.
+    of these three that it has is the pair's relevance, in training as in evaluation; a grade
+    also orders it in a ranking. `raters`, `source` and `doc_id` are optional, other keys are
+    ignored. `grade` and `raters` are of 0 to `max_grade`; where the row has a label or score, a
+    `grade` and no maximum, of 0-3; `raters` with neither grade nor maximum are votes of 0-1.
 
     Args:
         path: The file.
@@ -125,7 +130,7 @@ def _parse_pair(row: Row, line_number: int, max_grade: float | None) -> Labelled
         query=query,
         ad=ad,
         label=label,
-        grade=parse_grade(row),
+        grade=parse_grade(row, max_grade),
         rater_votes=parse_raters(row, max_grade),
         source=_text(row, "source"),
     )

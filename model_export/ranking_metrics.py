@@ -43,26 +43,25 @@ def ndcg(gains: Floats, scores: Floats, k: int = 10) -> float:
     """Normalized discounted cumulative gain of one query's first k places.
 
     Args:
-        gains: (m,) grade or label of each pair; enters as 2**gain - 1.
+        gains: (m,) of each pair, 0 or more, see `Grade.gain`.
         scores: (m,) model scores. Pairs with equal scores share the mean gain of their places.
         k: Places that count.
 
     Returns:
         A number in 0-1; NaN when all gains are equal, which says nothing about order.
 
-    Source: Burges et al. 2005 (2**gain - 1 over log2 of the place + 1); ties as in McSherry and
-    Najork 2008.
+    Source: Burges et al. 2005 (gains over log2 of the place + 1); ties as in McSherry and Najork
+    2008.
     """
-    exponential = np.exp2(gains) - 1
-    if exponential.min() == exponential.max():
+    if gains.min() == gains.max():
         return float("nan")
     places = np.arange(min(k, len(gains)))
     discounts = np.zeros(len(gains))
     discounts[places] = 1 / np.log2(places + 2)
-    ideal = float((np.sort(exponential)[::-1] * discounts).sum())
+    ideal = float((np.sort(gains)[::-1] * discounts).sum())
     order = np.argsort(-scores, kind="stable")
     _, tie, counts = np.unique(-scores[order], return_inverse=True, return_counts=True)
-    tied_gain = np.bincount(tie, weights=exponential[order]) / counts
+    tied_gain = np.bincount(tie, weights=gains[order]) / counts
     return float((tied_gain[tie] * discounts).sum()) / ideal
 
 

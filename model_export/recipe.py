@@ -64,7 +64,7 @@ class FinetuneRecipe:
             trains all weights, `features` a linear head on an encoder that stays as it is. Both
             make a checkpoint.
         head: `logit`: one, the log-odds of relevance. `classes`: two. `grades`: one for each grade
-            that occurs, served as the expected grade.
+            of the pairs' scale, served as the expected grade.
         loss: One of `LOSSES_OF_HEAD`. `mse` is of the score, sigmoid(logit), not of the logit.
         pooling: What a linear head reads, see `Pooling`; None is the family's own head.
         imitation_pairs: Unjudged pairs labelled by sentence similarity for the first stage; 0
@@ -74,6 +74,8 @@ class FinetuneRecipe:
         imitation_learning_rate: Peak of the first stage, which makes one pass.
         epochs: Passes over the labelled pairs in the second stage.
         learning_rate: Peak of the second stage.
+        max_grade: The best grade, for rows of training and dev pairs that do not say it, see
+            `read_pairs`.
         rater_share: Weight of the share of raters who found the pair relevant against the label,
             where single raters are known (see `human_target`): a pair that people disagree on is
             no sure thing. 0 leaves the label alone.
@@ -103,6 +105,7 @@ class FinetuneRecipe:
     imitation_learning_rate: float = 1e-3
     epochs: int = 3
     learning_rate: float = 3e-4
+    max_grade: float | None = None
     rater_share: float = 0.5
     teacher_share: float = 0.3
     hard_negatives: int = 0

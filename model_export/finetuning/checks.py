@@ -43,24 +43,23 @@ def mean_figure(quality: Mapping[str, Quality], figure: Figure) -> float:
 
 
 def refuse_unusable(
-    pairs: Sequence[LabelledPair],
+    train: Mapping[str, Sequence[LabelledPair]],
     dev: Mapping[str, Sequence[LabelledPair]],
     recipe: FinetuneRecipe,
-    files: Sequence[str],
 ) -> None:
     """Refuse pairs that nothing can be learnt from, or by which no epoch can be judged.
 
     Args:
-        pairs: All training pairs.
-        dev: Dev pairs by the name of their file.
+        train: Training pairs by the name of their file.
+        dev: Dev pairs by the name of theirs.
         recipe: Says what the loss compares.
-        files: Of the training pairs, for the message.
 
     Raises:
-        BadPairsFile: All training labels are alike, or for a ranking loss in each query; or see
-            `mean_figure`.
+        BadPairsFile: All training labels are alike, or for a ranking loss in each query; for head
+            grades their scales differ; or see `mean_figure`.
     """
-    named = ", ".join(files)
+    named = ", ".join(train)
+    pairs = [pair for own in train.values() for pair in own]
     labels = {pair.label for pair in pairs}
     if len(labels) == 1:
         raise BadPairsFile(
@@ -76,8 +75,24 @@ def refuse_unusable(
                 f"{named}: no query has pairs of different relevance, which loss {recipe.loss} "
                 "compares; take bce"
             )
+    if recipe.head == "grades":
+        _require_one_scale(train)
     blank = {name: judge(own, np.full(len(own), 0.5)) for name, own in dev.items()}
     mean_figure(blank, deciding_figure(recipe))
+
+
+def _require_one_scale(train: Mapping[str, Sequence[LabelledPair]]) -> None:
+    """A grade's place among the logits is its place on one scale."""
+    scales = {
+        name: sorted({pair.grade.best for pair in own if pair.grade is not None})
+        for name, own in train.items()
+    }
+    if len({best for own in scales.values() for best in own}) > 1:
+        stated = [f"{name} of 0-{best:g}" for name, own in scales.items() for best in own]
+        raise BadPairsFile(
+            f"head grades learns one scale, and the training pairs have grades of several: "
+            f"{', '.join(stated)}; bring them to one, or take head logit, which learns labels"
+        )
 
 
 def warnings_of(

@@ -13,6 +13,7 @@ import numpy as np
 from model_export.distillation.pair_sampling import IN_QUERY_RANKS, NEAR_MISS_RANKS
 from model_export.evaluation.baselines import bm25_ranker
 from model_export.held_out_queries import query_key, query_keys
+from model_export.judgements import Grade
 from model_export.pairs import LabelledPair
 from service.scoring.ad_template import AdTemplate
 
@@ -40,7 +41,9 @@ def mine_hard_negatives(
     ads = {template.render(pair.ad): pair.ad for pair in pairs}
     texts = list(ads)
     grades = [pair.grade for pair in pairs if pair.grade is not None]
-    worst = min(grades) if len(grades) == len(pairs) else None
+    worst = None
+    if len(grades) == len(pairs):
+        worst = Grade(0.0, max(grade.best for grade in grades))
     judged: dict[str, set[str]] = {}
     spelling: dict[str, str] = {}  # of each query where it first stands
     for pair in pairs:

@@ -28,22 +28,28 @@ def label_names(recipe: FinetuneRecipe, pairs: Sequence[LabelledPair]) -> tuple[
     """Names of the logits, worst first, as `read_head` reads them; none for a single logit.
 
     Raises:
-        BadPairsFile: The pairs have no grades, fewer than three, or more than `MOST_GRADES`.
+        BadPairsFile: Pairs have no grade, or their scale fewer than three or more than
+            `MOST_GRADES`.
     """
     if recipe.head == "logit":
         return ()
     if recipe.head == "classes":
         return CLASSES
-    return tuple(f"grade_{grade:g}" for grade in _grades(pairs))
+    return tuple(f"grade_{grade:g}" for grade in _grades_of_scale(pairs))
 
 
 def targets(recipe: FinetuneRecipe, pairs: Sequence[LabelledPair]) -> list[float]:
-    """What each pair teaches: a grade's number, a gain to rank by, or a probability."""
+    """What each pair teaches: a grade's number, a grade to rank by, or a probability.
+
+    Ranked pairs are brought to the widest scale that any of them has, by gains; for `lambda`, which
+    makes gains of them again, these are those of NDCG.
+    """
     if recipe.head == "grades":
-        place = {grade: float(number) for number, grade in enumerate(_grades(pairs))}
-        return [place[pair.grade] for pair in pairs if pair.grade is not None]
+        place = {grade: float(number) for number, grade in enumerate(_grades_of_scale(pairs))}
+        return [place[pair.grade.value] for pair in pairs if pair.grade is not None]
     if recipe.ranks:
-        return [pair.gain for pair in pairs]
+        widest = max(pair.judgement.best for pair in pairs)
+        return [pair.judgement.value_of(widest) for pair in pairs]
     return [human_target(pair, recipe.rater_share) for pair in pairs]
 
 
@@ -74,20 +80,29 @@ def binary_loss() -> Loss:
     return _mean_of(_binary_loss)
 
 
-def _grades(pairs: Sequence[LabelledPair]) -> list[float]:
+def _grades_of_scale(pairs: Sequence[LabelledPair]) -> list[float]:
+    """The grades of the pairs' one scale, worst first, whether or not any pair has them.
+
+    All whole ones, or those that occur and both ends where some are not whole: nobody says what
+    else lies between.
+    """
     bare = sum(pair.grade is None for pair in pairs)
     if bare:
         raise BadPairsFile(
             f"{bare} of {len(pairs)} training pairs have no 'grade', which head grades learns; "
             "take head logit or classes, or grade them"
         )
-    found = sorted({pair.grade for pair in pairs if pair.grade is not None})
-    if not 3 <= len(found) <= MOST_GRADES:
+    best = max(pair.judgement.best for pair in pairs)
+    grades = {0.0, best, *(pair.judgement.value for pair in pairs)}
+    if all(grade % 1 == 0 for grade in grades):
+        grades.update(map(float, range(int(best))))
+    if not 3 <= len(grades) <= MOST_GRADES:
         raise BadPairsFile(
-            f"the training pairs have {len(found)} different grades, and head grades takes 3 to "
-            f"{MOST_GRADES}; take head classes for two, head logit with the loss mse for many"
+            f"the training pairs' scale of 0-{best:g} has {len(grades)} grades, and head grades "
+            f"takes 3 to {MOST_GRADES}; take head classes for two, head logit with the loss mse "
+            "for many"
         )
-    return found
+    return sorted(grades)
 
 
 def _mean_of(loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Loss:

@@ -25,10 +25,10 @@ WHOLE_BATCH = -1  # sentence-transformers' word for "no mini-batches": the logit
 
 
 def ranking_loss(name: LossName) -> Callable[..., torch.Tensor]:
-    """A loss over lists: (outputs, labels (n, 2): gain, number of the list) -> scalar.
+    """A loss over lists: (outputs, labels (n, 2): grade, number of the list) -> scalar.
 
-    `ranknet` and `lambda` (its NDCG-Loss2++ weights) are means over the pairs of ads whose gains
-    differ, in bits; `listnet` compares the softmax of the logits with that of the gains.
+    `ranknet` and `lambda` (its NDCG-Loss2++ weights) are means over the pairs of ads whose grades
+    differ, in bits; `listnet` compares the softmax of the logits with that of the grades.
 
     Sources: Burges et al. 2005; Wang et al. 2018; Cao et al. 2007, top-one probabilities.
     """

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from model_export.evaluate import judge
+from model_export.judgements import Grade
 from model_export.pairs import LabelledPair
 from service.domain import Ad
 
 
-def pair(query: str, label: float, grade: float | None = None, text: str = "ad") -> LabelledPair:
-    return LabelledPair(query, Ad("1", text=text), label, grade)
+def pair(query: str, label: float, grade: Grade | None = None) -> LabelledPair:
+    return LabelledPair(query, Ad("1", text="ad"), label, grade)
 
 
 def test_the_figures_are_those_of_the_labels_and_the_scores() -> None:
@@ -28,10 +29,18 @@ def test_the_figures_are_those_of_the_labels_and_the_scores() -> None:
 
 
 def test_grades_order_a_ranking_that_labels_cannot() -> None:
-    best_last = [pair("a", 1, grade=2), pair("a", 1, grade=3)]
+    best_last = [pair("a", 1, Grade(2, 3)), pair("a", 1, Grade(3, 3))]
     assert judge(best_last, np.array([0.1, 0.9])).ndcg_at_10 == 1
     assert judge(best_last, np.array([0.9, 0.1])).ndcg_at_10 == pytest.approx(
         (3 + 7 / math.log2(3)) / (7 + 3 / math.log2(3))
+    )
+
+
+def test_grades_of_two_scales_are_compared_by_their_part_of_the_best_gain() -> None:
+    pairs = [pair("a", 1, Grade(2, 2)), pair("a", 0, Grade(2, 4))]  # gains 3/3 and 3/15
+    assert judge(pairs, np.array([0.9, 0.1])).ndcg_at_10 == 1
+    assert judge(pairs, np.array([0.1, 0.9])).ndcg_at_10 == pytest.approx(
+        (1 / 5 + 1 / math.log2(3)) / (1 + 1 / 5 / math.log2(3))
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from model_export.errors import BadPairsFile
+from model_export.judgements import Grade
 from model_export.pairs import LabelledPair, read_pairs
 from model_export.recipe import FinetuneRecipe, human_target
 from service.domain import Ad
@@ -37,7 +38,7 @@ def test_every_field_of_a_row_is_read(tmp_path: Path) -> None:
             query="red shoes",
             ad=Ad(id="B01", title="Red running shoes", description="light"),
             label=1.0,
-            grade=3.0,
+            grade=Grade(3, 3),
             rater_votes=(1.0, 2 / 3, 1 / 3),
             source="chorus",
         )
@@ -64,10 +65,11 @@ def test_a_line_separator_inside_a_title_does_not_split_the_row(tmp_path: Path) 
     assert len(read_pairs(path)) == 1
 
 
-def test_the_gain_is_the_grade_where_there_is_one() -> None:
+def test_the_gain_is_that_of_the_grade_where_there_is_one_and_of_the_label_elsewhere() -> None:
     ad = Ad(id="A", title="Red shoes")
-    assert LabelledPair("q", ad, label=1.0, grade=2.0).gain == 2.0
-    assert LabelledPair("q", ad, label=0.5).gain == 0.5
+    assert LabelledPair("q", ad, label=1.0, grade=Grade(1, 3)).gain == pytest.approx(1 / 7)
+    assert LabelledPair("q", ad, label=1.0).gain == 1.0
+    assert LabelledPair("q", ad, label=0.5).gain == pytest.approx(2**0.5 - 1)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_a_missing_file_is_refused_with_its_path(tmp_path: Path) -> None:
     [
         ('"label": 1' + "0" * 400, "too large"),
         ('"label": 1, "grade": NaN', "'grade' must be a finite number"),
-        ('"label": 1, "grade": 2000', "'grade' must be at most 20"),
+        ('"label": 1, "grade": 2000', "'grade' must be in 0-3, .* got 2000"),
         (f'"label": 1, "other": {"[" * 100_000}', "recursion"),
         (r'"label": 1, "title": "half \ud800"', "'title' is not Unicode text"),
     ],
@@ -152,8 +154,7 @@ def test_a_table_is_told_what_is_expected(tmp_path: Path) -> None:
     [
         ({"label": 0.25, "score": 0.5, "grade": 3, "max_grade": 4}, 0.25),
         ({"score": 0.5, "grade": 3, "max_grade": 4}, 0.5),
-        ({"grade": 3, "max_grade": 4}, 0.75),
-        ({"label": None, "grade": 3, "max_grade": 3}, 1.0),
+        ({"label": None, "grade": 3, "max_grade": 4}, 0.75),
     ],
 )
 def test_the_label_goes_before_the_score_and_the_score_before_the_grade(
@@ -161,7 +162,7 @@ def test_the_label_goes_before_the_score_and_the_score_before_the_grade(
 ) -> None:
     (pair,) = read_pairs(_write(tmp_path, {"query": "q", "text": "t", **fields}))
     assert pair.label == relevance
-    assert pair.gain == fields.get("grade", relevance)
+    assert pair.judgement == Grade(3, 4)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +193,7 @@ def test_raters_are_judged_on_the_scale_of_their_row(
         ({"grade": 3, "raters": [3, 4]}, "must be in 0-3, the usual scale .*, got 4"),
         ({"max_grade": 5, "raters": [6]}, "must be in 0-5, its 'max_grade', got 6"),
         ({"max_grade": 0, "raters": [0]}, "'max_grade' must be above 0, got 0"),
+        ({"grade": 4}, "'grade' must be in 0-3, the usual scale .*, got 4"),
     ],
 )
 def test_a_rater_beyond_the_scale_is_refused_with_the_line(
@@ -216,7 +218,7 @@ def test_the_best_grade_may_be_said_for_the_whole_file(tmp_path: Path) -> None:
         ({"score": 1.5}, "'score' must be in 0-1, got 1.5"),
         ({"grade": 4, "max_grade": 3}, "'grade' must be in 0-3, its 'max_grade', got 4"),
         ({"grade": -1, "max_grade": 3}, "'grade' must be in 0-3, its 'max_grade', got -1"),
-        ({"grade": 0, "max_grade": 0}, "'grade' must be in 0-0"),
+        ({"grade": 0, "max_grade": 0}, "'max_grade' must be above 0, got 0"),
         ({"grade": 0, "max_grade": "three"}, "'max_grade' must be a number"),
     ],
 )

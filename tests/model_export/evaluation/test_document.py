@@ -15,6 +15,7 @@ from model_export.evaluation.document import (
 )
 from model_export.evaluation.models import Scored, ScoredKind
 from model_export.evaluation.slices import PairLengths
+from model_export.judgements import Grade
 from model_export.pairs import LabelledPair
 from service.domain import Ad
 
@@ -24,7 +25,7 @@ N_QUERIES, N_ADS = 30, 5
 def make_pairs() -> list[LabelledPair]:
     rng = np.random.default_rng(0)
     return [
-        LabelledPair(f"query {query}", Ad("1", text="ad"), float(grade >= 2), float(grade))
+        LabelledPair(f"query {query}", Ad("1", text="ad"), float(grade >= 2), Grade(grade, 3))
         for query in range(N_QUERIES)
         for grade in rng.integers(0, 4, N_ADS)
     ]

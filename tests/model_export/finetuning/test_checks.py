@@ -6,6 +6,7 @@ import pytest
 from model_export.errors import BadPairsFile
 from model_export.evaluate import Quality
 from model_export.finetuning.checks import mean_figure, refuse_unusable, warnings_of
+from model_export.judgements import Grade
 from model_export.pairs import LabelledPair
 from model_export.recipe import recipe_for
 from service.domain import Ad
@@ -26,13 +27,15 @@ def encoded(n_truncated: int) -> list[EncodedPair]:
 
 def test_usable_pairs_pass() -> None:
     for loss in ("bce", "lambda"):
-        refuse_unusable(MIXED, {"dev": MIXED}, recipe_for("full", loss=loss), ["train"])
+        refuse_unusable({"train": MIXED}, {"dev": MIXED}, recipe_for("full", loss=loss))
 
 
 def test_one_label_alone_teaches_nothing() -> None:
     with pytest.raises(BadPairsFile, match=r"a\.csv, b\.csv: all 2 pairs have the relevance 0\.5"):
         refuse_unusable(
-            [pair("a", 0.5)] * 2, {"dev": MIXED}, recipe_for("full"), ["a.csv", "b.csv"]
+            {name: [pair("a", 0.5)] for name in ("a.csv", "b.csv")},
+            {"dev": MIXED},
+            recipe_for("full"),
         )
 
 
@@ -40,17 +43,30 @@ def test_a_ranking_needs_a_query_with_two_kinds_of_ads() -> None:
     pairs = [pair("a", 1.0), pair("b", 0.0)]
     recipe = recipe_for("full", loss="ranknet")
     with pytest.raises(BadPairsFile, match="no query has pairs of different relevance"):
-        refuse_unusable(pairs, {"dev": MIXED}, recipe, ["train"])
-    refuse_unusable(pairs, {"dev": MIXED}, recipe_for("full"), ["train"])
+        refuse_unusable({"train": pairs}, {"dev": MIXED}, recipe)
+    refuse_unusable({"train": pairs}, {"dev": MIXED}, recipe_for("full"))
+
+
+def test_head_grades_is_refused_files_of_different_scales_and_all_else_takes_them() -> None:
+    train = {
+        name: [LabelledPair("a", Ad("1", text="x"), value / best, Grade(value, best))]
+        for name, value, best in (("a.csv", 2, 2), ("b.csv", 2, 4))
+    }
+    with pytest.raises(BadPairsFile, match=r"several: a\.csv of 0-2, b\.csv of 0-4; bring them to"):
+        refuse_unusable(train, {"dev": MIXED}, recipe_for("full", "grades"))
+    for loss in ("bce", "listnet"):
+        refuse_unusable(train, {"dev": MIXED}, recipe_for("full", loss=loss))
 
 
 def test_dev_pairs_that_can_judge_no_epoch_are_refused() -> None:
     alike = {"d1.csv": [pair("a", 1.0)] * 2, "d2.csv": [pair("b", 0.9)]}
     with pytest.raises(BadPairsFile, match=r"d1\.csv, d2\.csv: .* relevant and irrelevant"):
-        refuse_unusable(MIXED, alike, recipe_for("full"), ["train"])
+        refuse_unusable({"train": MIXED}, alike, recipe_for("full"))
     with pytest.raises(BadPairsFile, match="a query whose pairs have different labels"):
         refuse_unusable(
-            MIXED, {"d": [pair("a", 1.0), pair("b", 0.0)]}, recipe_for("full", loss="lambda"), ["t"]
+            {"train": MIXED},
+            {"d": [pair("a", 1.0), pair("b", 0.0)]},
+            recipe_for("full", loss="lambda"),
         )
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from model_export.distillation.pair_sampling import IN_QUERY_RANKS
 from model_export.finetuning.hard_negatives import mine_hard_negatives
+from model_export.judgements import Grade
 from model_export.pairs import LabelledPair
 from service.domain import Ad
 from service.scoring.ad_template import AdTemplate
@@ -12,9 +13,9 @@ pytest.importorskip("bm25s")
 
 LAMPS = [Ad(str(n), text=f"lamp {'shade ' * n}model{n}") for n in range(20)]
 PAIRS = [
-    LabelledPair("lamp", LAMPS[0], 1.0, 3.0),
-    *(LabelledPair("sofa", ad, 0.0, 1.0) for ad in LAMPS[1:]),
-    LabelledPair("sofa", Ad("99", text="a sofa"), 1.0, 2.0),
+    LabelledPair("lamp", LAMPS[0], 1.0, Grade(3, 3)),
+    *(LabelledPair("sofa", ad, 0.0, Grade(1, 3)) for ad in LAMPS[1:]),
+    LabelledPair("sofa", Ad("99", text="a sofa"), 1.0, Grade(2, 3)),
 ]
 
 
@@ -24,7 +25,7 @@ def test_they_share_a_word_with_the_query_are_not_its_best_and_nobody_judged_the
     texts = [pair.ad.text for pair in mined]
     ranked = [ad.text for ad in LAMPS]  # BM25 likes short texts
     assert texts == ranked[IN_QUERY_RANKS : IN_QUERY_RANKS + 5]
-    assert all(pair.label == 0 and pair.grade == 1.0 for pair in mined), "the worst grade known"
+    assert all(pair.label == 0 and pair.grade == Grade(0, 3) for pair in mined)
 
 
 def test_queries_that_are_held_out_get_none() -> None:
