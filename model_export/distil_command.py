@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from model_export.distillation.recipe import LAYER_RULES, REPORT_FILE, DistilRecipe
 from model_export.errors import ExportError
+from model_export.pair_options import add_max_grade, max_grade_of
 from model_export.printed_report import print_report
 from model_export.recipe_options import (
     BATCH_PAIRS,
@@ -73,6 +74,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
             metavar="FILE",
             help=text,
         )
+    add_max_grade(data)
     recipe = parser.add_argument_group("recipe")
     add = recipe.add_argument
     add("--n-layers", type=int, help=f"of the student ({usual.n_layers})")
@@ -111,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ExportError: Options, files or a teacher that cannot be used; says why.
     """
-    recipe = DistilRecipe(**given(arguments, DistilRecipe))
+    recipe, max_grade = DistilRecipe(**given(arguments, DistilRecipe)), max_grade_of(arguments)
     require_usable(arguments.out, REPORT_FILE, overwrite=arguments.overwrite)
 
     from model_export.distillation.distil import Folders, distil
@@ -119,8 +121,14 @@ def run(arguments: argparse.Namespace) -> int:
     from model_export.reference_logits import load_original
 
     def train() -> DistilReport:
-        sources = read_sources(arguments.pairs, arguments.products, arguments.queries, tell=print)
-        dev = read_dev(arguments.dev, tell=print)
+        sources = read_sources(
+            arguments.pairs,
+            arguments.products,
+            arguments.queries,
+            max_grade=max_grade,
+            tell=print,
+        )
+        dev = read_dev(arguments.dev, max_grade, tell=print)
         teacher = load_original(
             arguments.teacher, relevant_label=arguments.relevant_label, grades=arguments.grades
         )
@@ -131,8 +139,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_dev(paths: list[Path], tell: Callable[[str], None]) -> DevPairs:
-    """Held-out pairs by the name of their file; `tell` is told what is doubtful in them.
+def read_dev(paths: list[Path], max_grade: float | None, tell: Callable[[str], None]) -> DevPairs:
+    """Held-out pairs by the name of their file.
+
+    Args:
+        paths: Of the files.
+        max_grade: As in `read_pairs`.
+        tell: Told what is doubtful in them.
 
     Raises:
         BadPairsFile: A file cannot be used.
@@ -145,6 +158,6 @@ def read_dev(paths: list[Path], tell: Callable[[str], None]) -> DevPairs:
     for path in paths:
         if path.name in dev:
             raise ExportError(f"two --dev files have the name {path.name}, which figures go by")
-        dev[path.name] = read_pairs(path, tell=tell)
+        dev[path.name] = read_pairs(path, max_grade=max_grade, tell=tell)
         refuse_one_class(dev[path.name], [str(path)])
     return dev

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from model_export.errors import ExportError
+from model_export.pair_options import add_max_grade, max_grade_of
 from model_export.recipe import DEFAULT_BASE
 
 if TYPE_CHECKING:  # slow to import
@@ -65,8 +66,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     add("--format", choices=get_args(PairsFormat),
         help="of the files; default: csv for names in .csv, else jsonl")  # fmt: skip
-    add("--max-grade", type=float, metavar="G",
-        help="the best grade, for rows with neither label, score nor max_grade")  # fmt: skip
+    add_max_grade(data)
     figures = parser.add_argument_group("figures")
     add = figures.add_argument
     add("--k", type=int, default=10, help="places of NDCG@k (%(default)s)")
@@ -91,10 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
     from model_export.evaluation.text_table import text_of
     from model_export.pairs import read_pairs
 
-    options = _options(arguments)
+    options, max_grade = _options(arguments), max_grade_of(arguments)
     pairs, sources = [], []
     for path in arguments.pairs:
-        read = read_pairs(path, arguments.format, arguments.max_grade, _tell)
+        read = read_pairs(path, arguments.format, max_grade, _tell)
         pairs += read
         sources += [pair.source or path.name for pair in read]
     refuse_one_class(pairs, [str(path) for path in arguments.pairs])
@@ -125,8 +125,6 @@ def _options(arguments: argparse.Namespace) -> EvaluationOptions:
     for name, least in (("k", 1), ("resamples", 0), ("seed", 0)):
         if getattr(arguments, name) < least:
             raise ExportError(f"--{name} must be at least {least}, got {getattr(arguments, name)}")
-    if arguments.max_grade is not None and not 0 < arguments.max_grade < float("inf"):
-        raise ExportError(f"--max-grade must be over 0, got {arguments.max_grade:g}")
     return EvaluationOptions(arguments.k, arguments.resamples, arguments.seed)
 
 

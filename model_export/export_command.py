@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from model_export.errors import ExportError
+from model_export.pair_options import add_max_grade, max_grade_of
 from model_export.shipped_models import DEFAULT_MODEL, SHIPPED_MODELS, load_shipped
 
 if TYPE_CHECKING:  # torch and its kin are slow to import
@@ -79,6 +80,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="labelled pairs (JSONL or CSV) for score calibration, quality figures and the gate; "
         "repeatable",
     )
+    add_max_grade(labelled)
     add("--no-latency", action="store_true", help="leave latency out of the report: same bytes")
     gate = parser.add_argument_group(
         "the gate: past any of these, no bundle is written; defaults depend on the precision, see "
@@ -122,7 +124,12 @@ def run(arguments: argparse.Namespace) -> int:
         tolerances=_tolerances(arguments),
         with_latency=not arguments.no_latency,
     )
-    labelled = [pair for path in arguments.calibrate for pair in read_pairs(path, tell=print)]
+    max_grade = max_grade_of(arguments)
+    labelled = [
+        pair
+        for path in arguments.calibrate
+        for pair in read_pairs(path, max_grade=max_grade, tell=print)
+    ]
     checkpoint = _load(arguments)
     manifest = export_bundle(checkpoint, options, arguments.out, labelled)
     print(f"bundle {manifest.model.name} {manifest.model.version} is ready in {arguments.out}")

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from model_export.errors import ExportError
+from model_export.pair_options import add_max_grade, max_grade_of
 from model_export.printed_report import print_report
 from model_export.recipe import DEFAULT_BASE, LOSSES_OF_HEAD, USUAL, FinetuneRecipe, recipe_for
 from model_export.recipe_options import (
@@ -31,6 +32,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("dev", "held-out pairs: they choose the epoch and fit the score calibration; repeatable"),
     ):
         add(f"--{name}", type=Path, action="append", required=True, metavar="FILE", help=text)
+    add_max_grade(parser)
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the adapter, checkpoint")
     add_overwrite(parser)
     add("--base", metavar="DIR_OR_ID", help=f"encoder to start from; default: {DEFAULT_BASE}")
@@ -73,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ExportError: Options, files or a base that cannot be used; says why.
     """
-    recipe = recipe_for(**given(arguments, FinetuneRecipe))
+    max_grade = max_grade_of(arguments)
+    recipe = recipe_for(**{**given(arguments, FinetuneRecipe), "max_grade": max_grade})
     names = [path.name for path in arguments.dev]
     if len(set(names)) < len(names):
         raise ExportError(f"two --dev files have one name, which figures go by: {sorted(names)}")

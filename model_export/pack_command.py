@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from model_export.pair_options import add_max_grade, max_grade_of
 from model_export.recipe_options import add_overwrite, require_usable
 
 USUAL_BASE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -42,6 +43,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="held-out labelled pairs, for the figures before and after and for the score "
         "calibration; repeatable",
     )
+    add_max_grade(parser)
     parser.set_defaults(run=run)
 
 
@@ -58,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model_export.pack import PACK_REPORT_FILE, pack
 
     require_usable(arguments.out, PACK_REPORT_FILE, overwrite=arguments.overwrite)
-    dev = read_dev(arguments.dev, _tell)
+    dev = read_dev(arguments.dev, max_grade_of(arguments), _tell)
     report = pack(
         arguments.student,
         arguments.base,

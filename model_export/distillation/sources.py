@@ -40,6 +40,7 @@ def read_sources(
     products: Sequence[Path],
     queries: Sequence[Path],
     *,
+    max_grade: float | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Sources:
     """Read all files.
@@ -48,6 +49,7 @@ def read_sources(
         pairs: JSONL or CSV; `query`, the ad, and what people said if they said anything.
         products: JSONL or CSV of ads: `title` and `description`, or `text`.
         queries: JSONL or CSV with `query`, or (`.txt`) one query a line.
+        max_grade: As in `read_pairs`.
         tell: Told which columns of pairs and products nothing reads.
 
     Raises:
@@ -61,7 +63,7 @@ def read_sources(
         for line, row in _told_rows(path, tell):
             with _naming(path, line):
                 texts = parse_query(row), render(parse_ad(row, line))
-                label = parse_relevance(row)
+                label = parse_relevance(row, max_grade)
                 labels[texts] = labels.get(texts) if label is None else label
                 ads[-1].append(texts[1])
     for path in products:

@@ -54,6 +54,22 @@ def test_raters_that_enter_the_targets_are_told(
     assert "raters' votes" not in capsys.readouterr().err
 
 
+def test_grades_without_a_column_of_the_best_one_are_learnt_on_the_scale_that_is_given(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    graded = [
+        {"query": row["query"], "title": row["title"], "grade": 2 * row["label"]} for row in rows
+    ]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, graded)), encoding="utf-8")
+    code = main([*command, "--out", str(tmp_path / "out"), "--epochs", "1", "--head", "grades",
+                 "--max-grade", "3"])  # fmt: skip
+    assert code == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["recipe"]["max_grade"] == 3
+    assert report["labels"] == ["grade_0", "grade_1", "grade_2", "grade_3"]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
