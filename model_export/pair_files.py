@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
+from model_export.column_names import COLUMNS, meant
 from model_export.errors import BadPairsFile
+from model_export.text_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,9 @@ Row = dict[str, Any]
 
 NUMBER_COLUMNS = ("label", "grade", "max_grade", "score")
 """Columns of a CSV file whose cells are numbers; `raters` holds several, with spaces between."""
+
+MOST_DIGITS = 300
+"""Of a whole number; one with more may be beyond what a float holds."""
 
 
 def format_of(path: Path) -> PairsFormat:
@@ -49,43 +53,23 @@ def read_rows(path: Path, file_format: PairsFormat | None = None) -> Iterator[tu
     return _json_rows(path, content)
 
 
-def read_text(path: Path) -> str:
-    """All of a file of UTF-8 text, with or without a byte order mark.
-
-    Raises:
-        BadPairsFile: It cannot be read, or is not UTF-8; the message has the path, and the line
-            number of the first byte that is not.
-    """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise BadPairsFile(f"{path}: cannot be read: {error.strerror}") from error
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise BadPairsFile(f"{path}: is UTF-16 text, by its first two bytes; save it as UTF-8")
-    try:
-        return content.decode("utf-8-sig")  # some tools write a mark at the start
-    except UnicodeDecodeError as error:
-        # Its object, not the content: a mark at the start is no part of it.
-        line = error.object.count(b"\n", 0, error.start) + 1
-        byte = error.object[error.start]
-        raise BadPairsFile(
-            f"{path}, line {line}: byte 0x{byte:02x} is not UTF-8 text ({error.reason}); save the "
-            "file as UTF-8"
-        ) from error
-
-
 def _json_rows(path: Path, content: str) -> Iterator[tuple[int, Row]]:
     # Not splitlines(): JSON strings may hold U+2028 and the like unescaped.
     for number, line in enumerate(content.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line, object_pairs_hook=_object)
+            row = json.loads(line, object_pairs_hook=_object, parse_int=_whole_number)
         except json.JSONDecodeError as error:
             raise BadPairsFile(
-                f"{path}, line {number}: not JSON, of which one object a line is expected: {error}"
+                f"{path}, line {number}: not JSON, of which one object a line is expected: "
+                f"{error.msg}, at character {error.colno}"
             ) from error
-        except (ValueError, RecursionError) as error:  # a number or a nesting without end
+        except RecursionError as error:
+            raise BadPairsFile(
+                f"{path}, line {number}: its values are nested in each other too deeply to be read"
+            ) from error
+        except ValueError as error:
             raise BadPairsFile(f"{path}, line {number}: {error}") from error
         if not isinstance(row, dict):
             raise BadPairsFile(
@@ -95,19 +79,27 @@ def _json_rows(path: Path, content: str) -> Iterator[tuple[int, Row]]:
 
 
 def _object(fields: list[tuple[str, Any]]) -> Row:
-    """An object of which no field is lost to another."""
+    """An object of which no field is lost to another, and whose texts are text."""
     row = dict(fields)
     if len(row) < len(fields):
         names = [name for name, _ in fields]
         repeated = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the object names the key {repeated!r} twice")
+    for name, value in fields:
+        if isinstance(value, str) and "\0" in value:  # written as \u0000
+            raise ValueError(f"{name!r} holds a NUL character, which no text has")
     return row
 
 
+def _whole_number(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(
+            f"a number has {len(digits):,} digits, and at most {MOST_DIGITS} can be read"
+        )
+    return int(digits)
+
+
 def _csv_rows(path: Path, content: str) -> Iterator[tuple[int, Row]]:
-    if "\0" in content:  # Python's reader would keep it
-        number = content[: content.index("\0")].count("\n") + 1
-        raise BadPairsFile(f"{path}, line {number}: holds a NUL character, which no text has")
     # newline="": a cell in quotes may hold line breaks, which stay as they are.
     reader = csv.reader(io.StringIO(content, newline=""), strict=True)
     header: list[str] | None = None
@@ -132,6 +124,7 @@ def _header(cells: list[str]) -> list[str]:
     if not {"query", "title", "text"} & set(names):
         raise ValueError(
             f"the first line must be a header with 'query', 'title' or 'text', got {names}"
+            f"{meant(names, COLUMNS)}"
         )
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from model_export.column_names import COLUMNS, nearest
+
 if TYPE_CHECKING:
     from model_export.pairs import LabelledPair
-
-COLUMNS = (
-    "query",
-    "title",
-    "description",
-    "text",
-    "label",
-    "score",
-    "grade",
-    "max_grade",
-    "raters",
-    "source",
-    "doc_id",
-)
-"""All that is read of a row."""
 
 SHOWN = 3  # contradictions that a sentence names
 
@@ -81,5 +67,5 @@ def _texts(pair: LabelledPair) -> tuple[str, ...]:
 
 
 def _with_suggestion(name: str) -> str:
-    near = get_close_matches(name.lower(), COLUMNS, n=1, cutoff=0.8)
-    return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)
+    near = nearest(name, COLUMNS)
+    return f"{name!r} (did you mean {near!r}?)" if near else repr(name)

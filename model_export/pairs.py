@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from model_export.column_names import meant
 from model_export.errors import BadPairsFile
 from model_export.judgements import Grade, parse_grade, parse_raters, parse_relevance
 from model_export.pair_files import PairsFormat, Row, read_rows
@@ -81,7 +82,7 @@ def read_pairs(
             pairs.append(_parse_pair(row, line_number, max_grade))
             lines.append(line_number)
             columns |= row.keys()
-        except (ValueError, OverflowError) as error:
+        except ValueError as error:
             raise BadPairsFile(f"{path}, line {line_number}: {error}") from error
     if not pairs:
         raise BadPairsFile(f"{path}: holds no pairs; expected a JSON object or a CSV row for each")
@@ -100,7 +101,7 @@ def parse_query(row: Row) -> str:
     """
     query = _text(row, "query")
     if not query:
-        raise ValueError("'query' is missing or empty")
+        raise ValueError(f"'query' is missing or empty{meant(row, ('query',))}")
     return query
 
 
@@ -117,7 +118,7 @@ def parse_ad(row: Row, line_number: int) -> Ad:
         text=_text(row, "text"),
     )
     if not (ad.text or ad.title):
-        raise ValueError("the ad has neither 'title' nor 'text'")
+        raise ValueError(f"the ad has neither 'title' nor 'text'{meant(row, ('title', 'text'))}")
     return ad
 
 
@@ -125,7 +126,10 @@ def _parse_pair(row: Row, line_number: int, max_grade: float | None) -> Labelled
     query, ad = parse_query(row), parse_ad(row, line_number)
     label = parse_relevance(row, max_grade)
     if label is None:
-        raise ValueError("'label' is missing, and so are 'score' and 'grade'")
+        raise ValueError(
+            "'label' is missing, and so are 'score' and 'grade'"
+            f"{meant(row, ('label', 'score', 'grade'))}"
+        )
     return LabelledPair(
         query=query,
         ad=ad,

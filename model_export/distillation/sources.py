@@ -13,9 +13,10 @@ from model_export.distillation.rewording import Rewording
 from model_export.errors import BadPairsFile, ExportError
 from model_export.held_out_queries import query_key, query_keys, shared_queries
 from model_export.judgements import parse_relevance
-from model_export.pair_files import Row, read_rows, read_text
+from model_export.pair_files import Row, read_rows
 from model_export.pair_notes import ignored_columns
 from model_export.pairs import parse_ad, parse_query
+from model_export.text_files import read_text
 from service.scoring.ad_template import AdTemplate
 
 
@@ -164,5 +165,5 @@ def _told_rows(path: Path, tell: Callable[[str], None]) -> Iterator[tuple[int, R
 def _naming(path: Path, line: int) -> Iterator[None]:
     try:
         yield
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise BadPairsFile(f"{path}, line {line}: {error}") from error

@@ -37,7 +37,12 @@ class Figure:
 
 FIGURES = (
     Figure("auc", "AUC", "ranking", "P(a relevant pair above another), all pairs of the file"),
-    Figure("ndcg", "NDCG", "ranking", "gain 2^grade - 1, mean over queries whose grades differ"),
+    Figure(
+        "ndcg",
+        "NDCG",
+        "ranking",
+        "gain (2^grade - 1) / (2^best - 1), mean over queries whose gains differ",
+    ),
     Figure("mrr", "MRR", "ranking", "1 / place of the first relevant ad, mean over queries"),
     Figure("map", "MAP", "ranking", "average precision of a query, mean over queries"),
     Figure("average_precision", "AP", "ranking", "average precision, all pairs of the file"),

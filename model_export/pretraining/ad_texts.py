@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from model_export.errors import BadPairsFile
-from model_export.pair_files import read_rows, read_text
+from model_export.pair_files import read_rows
+from model_export.text_files import read_text
 
 FIELDS = ("query", "title", "text", "description")
 """Columns that are read, in the order in which they are put together."""

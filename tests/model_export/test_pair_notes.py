@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from model_export.column_names import COLUMNS
 from model_export.distillation.sources import read_sources
-from model_export.pair_notes import COLUMNS, contradictions, contradictions_between, ignored_columns
+from model_export.pair_notes import contradictions, contradictions_between, ignored_columns
 from model_export.pairs import LabelledPair, read_pairs
 from service.domain import Ad
 

@@ -80,6 +80,9 @@ def test_the_gain_is_that_of_the_grade_where_there_is_one_and_of_the_label_elsew
         ({**GOOD_ROW, "query": 7}, "'query' must be a string, got int"),
         ({"query": "red shoes", "label": 1}, "neither 'title' nor 'text'"),
         ({"query": "red shoes", "title": "Red shoes"}, "'label' is missing"),
+        ({"query": "red shoes", "title": "Red shoes", "Label": 1}, "mean 'label' by 'Label'?"),
+        ({"query": "red shoes", "titel": "Red", "label": 1}, "mean 'title' by 'titel'?"),
+        ({"Query": "red shoes", "title": "Red", "label": 1}, "mean 'query' by 'Query'?"),
         ({**GOOD_ROW, "label": "yes"}, "'label' must be a number, got str"),
         ({**GOOD_ROW, "label": 3}, "'label' must be in 0-1, got 3"),
         ({**GOOD_ROW, "label": float("nan")}, "'label' must be a finite number, got nan"),
@@ -120,10 +123,13 @@ def test_a_missing_file_is_refused_with_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ('"label": 1' + "0" * 400, "too large"),
+        ('"label": 1' + "0" * 400, "a number has 401 digits, and at most 300 can be read"),
+        ('"label": 1e999', "'label' must be a finite number, got inf"),
+        (f'"label": {"1" * 5000}', "a number has 5,000 digits"),
         ('"label": 1, "grade": NaN', "'grade' must be a finite number"),
         ('"label": 1, "grade": 2000', "'grade' must be in 0-3, .* got 2000"),
-        (f'"label": 1, "other": {"[" * 100_000}', "recursion"),
+        (f'"label": 1, "other": {"[" * 100_000}', "nested in each other too deeply"),
+        (r'"label": 1, "title": "red\u0000shoe"', "'title' holds a NUL character"),
         (r'"label": 1, "title": "half \ud800"', "'title' is not Unicode text"),
     ],
 )
@@ -134,6 +140,11 @@ def test_a_value_that_breaks_the_reader_is_refused_with_its_line(
     file.write_text('{"query": "q", "text": "t", ' + fields + "}", encoding="utf-8")
     with pytest.raises(BadPairsFile, match=f"line 1: .*{reason}"):
         read_pairs(file)
+
+
+def test_a_backslash_before_what_looks_like_a_nul_is_text(tmp_path: Path) -> None:
+    (pair,) = read_pairs(_write(tmp_path, {**GOOD_ROW, "title": r"red\u0000"}))
+    assert pair.ad.title == r"red\u0000"
 
 
 def test_a_mark_at_the_start_of_the_file_does_no_harm(tmp_path: Path) -> None:
