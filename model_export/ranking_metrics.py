@@ -62,7 +62,8 @@ def ndcg(gains: Floats, scores: Floats, k: int = 10) -> float:
     order = np.argsort(-scores, kind="stable")
     _, tie, counts = np.unique(-scores[order], return_inverse=True, return_counts=True)
     tied_gain = np.bincount(tie, weights=gains[order]) / counts
-    return float((tied_gain[tie] * discounts).sum()) / ideal
+    # Means of equal gains may round upwards.
+    return min(float((tied_gain[tie] * discounts).sum()) / ideal, 1.0)
 
 
 def ndcg_at_k(groups: Sequence[str], gains: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
