@@ -93,7 +93,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         ("pseudo_query_share", float, "part of them with a span of an ad's words as the query"),
         ("reworded_share", float, "part of them, on each side, with words swapped"),
         ("cut_share", float, "part of them with an ad that is cut short"),
-        ("varied_pairs", int, "variations to make of the given pairs"),
+        (
+            "varied_pairs",
+            int,
+            "variations to make of the given pairs, half of either side with words swapped",
+        ),
         ("hidden_weight", float, "of the teacher's hidden states; 0 asks it only once a pair"),
         ("epochs", int, "passes over the pairs"),
         LEARNING_RATE,

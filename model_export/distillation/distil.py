@@ -193,7 +193,7 @@ def read_report(folder: Path) -> dict[str, Any]:
 
 
 def _rewording(teacher: Checkpoint, recipe: DistilRecipe) -> Rewording | None:
-    if not (recipe.reworded_share or recipe.cut_share):
+    if not (recipe.reworded_share or recipe.cut_share or recipe.varied_pairs):
         return None
     vectors = teacher.model.get_input_embeddings().weight.detach().cpu().numpy()
     return Rewording(teacher.tokenizer.get_vocab(), vectors)

@@ -152,7 +152,7 @@ def _real_queries(
     queries: Sequence[str], n_queries: int, rng: np.random.Generator, variation: Variation | None
 ) -> list[str]:
     chosen = [queries[index] for index in rng.permutation(len(queries))[:n_queries]]
-    if variation is None or not variation.reworded_share:
+    if variation is None or not variation.reworded_share or not queries:
         return chosen
     more = rng.choice(len(queries), max(0, n_queries - len(chosen)))
     reworded = (variation.rewording.reword(queries[index], rng) for index in more)

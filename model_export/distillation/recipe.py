@@ -31,7 +31,8 @@ class DistilRecipe:
         pseudo_query_share: Part of them whose query is a span of words of an ad.
         reworded_share: Part of the sampled queries and ads with words swapped for similar ones.
         cut_share: Part of the sampled ads that end after some of their words.
-        varied_pairs: Variations to make of the given pairs, of both sides by these shares.
+        varied_pairs: Variations to make of the given pairs: words are swapped in half of them on
+            either side, whatever `reworded_share` is, and ads cut by `cut_share`.
         hidden_weight: Weight of the distance from the teacher's hidden states. Above 0 the teacher
             runs beside the student, which takes more time than its cached log-odds.
         epochs: Passes over the pairs; the best by the dev pairs is kept.

@@ -94,7 +94,8 @@ def training_pairs(
         rewording: Swaps words, where the recipe asks for it; None samples texts as they are.
 
     Raises:
-        ExportError: A pair has a held-out query, there are queries without products, or no pairs.
+        ExportError: A pair has a held-out query, there are queries without products, no pairs or
+            queries to vary, or no pairs at all.
     """
     shared = shared_queries((query for query, _ in sources.labels), held_out)
     if shared:
@@ -104,18 +105,29 @@ def training_pairs(
         )
     if sources.queries and not sources.ads:
         raise ExportError("there are queries, and no products to pair them with")
+    if recipe.varied_pairs and not sources.labels:
+        raise ExportError(
+            f"varied_pairs is {recipe.varied_pairs}, and there are no pairs to vary: give --pairs"
+        )
     kept_out = query_keys(held_out)
     made = dict(sources.labels)
     variation = (
         None if rewording is None else Variation(rewording, recipe.reworded_share, recipe.cut_share)
     )
     if sources.ads and recipe.sampled_pairs:
+        queries = [
+            query
+            for query in (*sources.queries, *(query for query, _ in made))
+            if query_key(query) not in kept_out
+        ]
+        if recipe.reworded_share and recipe.pseudo_query_share < 1 and not queries:
+            raise ExportError(
+                f"reworded_share is {recipe.reworded_share:g}, and there are no queries whose "
+                "words could be swapped, the dev files' apart: give --queries or --pairs, or "
+                "--pseudo-query-share 1, which takes spans of the ads' words alone"
+            )
         sampled = sample_pairs(
-            [
-                query
-                for query in (*sources.queries, *(query for query, _ in made))
-                if query_key(query) not in kept_out
-            ],
+            queries,
             sources.ads,
             recipe.sampled_pairs,
             pairs_per_query=recipe.pairs_per_query,

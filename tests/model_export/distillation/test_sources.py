@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from model_export.distillation.recipe import DistilRecipe
+from model_export.distillation.rewording import Rewording
 from model_export.distillation.sources import Sources, read_sources, training_pairs
 from model_export.errors import BadPairsFile, ExportError
 
@@ -78,3 +81,23 @@ def test_nothing_to_train_on_is_said() -> None:
         training_pairs(Sources({}), [], DistilRecipe())
     with pytest.raises(ExportError, match="no products to pair them with"):
         training_pairs(Sources({("q", "a"): None}, [], ["q"]), [], DistilRecipe())
+
+
+def test_rewording_without_queries_takes_the_ads_words_alone_or_says_what_is_missing() -> None:
+    pytest.importorskip("bm25s")
+    tokens = {word: number for number, word in enumerate(("red", "blue", "shoe", "lamp"))}
+    rewording = Rewording(tokens, np.eye(4, dtype=np.float32))
+    sources = Sources({}, [["red shoe", "blue lamp", "red lamp"]], ["Held out"])
+    recipe = DistilRecipe(sampled_pairs=40, reworded_share=0.5)
+    with pytest.raises(
+        ExportError, match=r"^reworded_share is 0\.5, .*: give --queries or --pairs"
+    ):
+        training_pairs(sources, ["held out"], recipe, rewording)
+    alone = replace(recipe, pseudo_query_share=1)
+    assert training_pairs(sources, ["held out"], alone, rewording)
+
+
+def test_variations_need_pairs_to_vary() -> None:
+    sources = Sources({}, [["red shoe"]], ["red"])
+    with pytest.raises(ExportError, match="varied_pairs is 7, and there are no pairs to vary"):
+        training_pairs(sources, [], DistilRecipe(varied_pairs=7))
