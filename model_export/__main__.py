@@ -13,6 +13,7 @@ python -m model_export pack --student DIR --dev FILE --out DIR
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,12 +22,28 @@ from model_export.errors import ExportError
 from service.startup_errors import StartupError
 
 
+EXIT_BROKEN_PIPE = 141
+"""What a shell reports of a program that SIGPIPE has ended: 128 + 13."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        Exit code: 0, or 1 with the reason on stderr.
+        Exit code: 0; 1 with the reason on stderr; 141, quietly, where whoever reads stdout has
+        gone, as in `evaluate ... | head`.
     """
+    try:
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()  # here, since at its end Python would show a traceback
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # it flushes once more
+        return EXIT_BROKEN_PIPE
+
+
+def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = _parser().parse_args(argv)
         code: int = arguments.run(arguments)
@@ -36,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
+    except BrokenPipeError:
+        raise
     except (ExportError, StartupError, OSError) as error:
         print(f"adrel: {error}", file=sys.stderr)
         return 1

@@ -104,9 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(text, file=sys.stderr)
         print(_json(document))
         return 0
-    print(text)
-    if arguments.json is not None:
+    if arguments.json is not None:  # first: who reads the tables may stop early, as head does
         Path(arguments.json).write_text(_json(document) + "\n", encoding="utf-8")
+    print(text)
     return 0
 
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from model_export.__main__ import main
+from model_export.__main__ import EXIT_BROKEN_PIPE, main
 from tests.tiny_models import WORDS, write_bert
 
 
@@ -171,3 +172,25 @@ def test_without_its_extra_it_says_in_a_line_what_to_install(
     *_, line = result.stderr.splitlines()  # transformers says a word before, where it is there
     assert line.startswith(f"adrel: no module {missing}")
     assert "'.[export]'" in line
+
+
+@pytest.mark.parametrize("n_rows", [1, 100_000], ids=["as it ends", "in the middle"])
+def test_a_reader_that_has_gone_ends_it_quietly(n_rows: int) -> None:
+    code = (
+        "import sys, model_export.__main__ as m\n"
+        f"m._report = lambda _: print('row\\n' * {n_rows})\n"
+        "sys.exit(m.main(['report', '--bundle', 'x']))"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        result = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (result.returncode, result.stderr) == (EXIT_BROKEN_PIPE, "")
