@@ -21,7 +21,6 @@ from pathlib import Path
 from model_export.errors import ExportError
 from service.startup_errors import StartupError
 
-
 EXIT_BROKEN_PIPE = 141
 """What a shell reports of a program that SIGPIPE has ended: 128 + 13."""
 

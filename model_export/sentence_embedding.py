@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import torch
 from tqdm import tqdm
-from transformers import AutoTokenizer, BertModel
+from transformers import AutoConfig, AutoTokenizer, BertModel
+
+from model_export.errors import UnsupportedCheckpoint
+from model_export.library_calls import quiet_transformers, refusing
+from model_export.loaded_weights import refuse_random_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
+    from transformers import PreTrainedTokenizerBase
 
 EMBEDDING_MAX_TOKENS = 128
 """Tokens of a text that are embedded, as the base was trained (its model card, "128 tokens")."""
@@ -58,9 +63,11 @@ def pooled_embeddings(
     Returns:
         By pooling float32, shape (n, hidden) or for `cat4` (n, layers x hidden), in the order of
         `texts`.
+
+    Raises:
+        UnsupportedCheckpoint: The folder holds no BERT, or lacks weights of it.
     """
-    tokenizer = AutoTokenizer.from_pretrained(base)
-    encoder = BertModel.from_pretrained(base, add_pooling_layer=False).eval()
+    tokenizer, encoder = _load(base)
     n_cat = min(CAT_LAYERS, encoder.config.num_hidden_layers)
     width = encoder.config.hidden_size
     vectors = {
@@ -85,6 +92,24 @@ def pooled_embeddings(
             pooled = pool(layers, mask, pooling)
             vectors[pooling][indices] = torch.nn.functional.normalize(pooled, dim=1).numpy()
     return vectors
+
+
+def _load(base: Path) -> tuple[PreTrainedTokenizerBase, BertModel]:
+    name = f"base model {base.name}"
+    with refusing(f"{name}: "), quiet_transformers():
+        config = AutoConfig.from_pretrained(base, trust_remote_code=False)
+    if config.model_type != "bert":
+        raise UnsupportedCheckpoint(
+            f"{name} is of the family {config.model_type}, and sentence embeddings are made with "
+            "BERT alone: take a BERT encoder (--base), such as the default one"
+        )
+    with refusing(f"{name}: "), quiet_transformers():  # a missing weight is refused, no use lost
+        tokenizer = AutoTokenizer.from_pretrained(base)
+        encoder, info = BertModel.from_pretrained(
+            base, config=config, add_pooling_layer=False, output_loading_info=True
+        )
+    refuse_random_weights(info, name, ())
+    return tokenizer, encoder.eval()
 
 
 def pool(layers: Sequence[torch.Tensor], mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:

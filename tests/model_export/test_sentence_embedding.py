@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, BertModel
 
+from model_export.errors import UnsupportedCheckpoint
 from model_export.sentence_embedding import Pooling, embed_texts, pooled_embeddings
 from tests.model_export.tiny_bert import write_tiny_base
+from tests.tiny_models import write_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,3 +54,24 @@ def test_each_pooling_is_made_of_the_states_that_it_names(base: Path) -> None:
     for pooling, vector in expected.items():
         unit = torch.nn.functional.normalize(vector, dim=0).numpy()
         np.testing.assert_allclose(vectors[pooling][3], unit, atol=1e-5)
+
+
+def test_a_base_that_is_no_bert_is_refused_not_read_as_one(tmp_path: Path) -> None:
+    base = write_model(tmp_path / "base", "roberta")
+    with pytest.raises(UnsupportedCheckpoint, match=r"^base model base is of the family roberta"):
+        embed_texts(base, TEXTS)
+
+
+def test_a_base_that_lacks_a_weight_is_refused(base: Path) -> None:
+    weights = load_file(base / "model.safetensors")
+    del weights["encoder.layer.1.output.dense.weight"]
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UnsupportedCheckpoint, match=r"^base model base has no weights that fit"):
+        embed_texts(base, TEXTS)
+
+
+def test_nothing_is_said_of_a_pooler_that_embeddings_leave_out(
+    base: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert len(embed_texts(base, TEXTS)) == len(TEXTS)
+    assert caplog.records == []
