@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, set_seed
 from model_export.adapter import AdapterFacts, save_adapter
 from model_export.adapter_checkpoint import load_adapted
 from model_export.base_weights import resolve_base, weights_sha256
-from model_export.checkpoint import CALIBRATION_FILE, load_checkpoint
+from model_export.checkpoint import load_checkpoint
 from model_export.evaluate import Quality, judge, nothing_learnt
 from model_export.finetuning.checks import mean_figure, refuse_unusable
 from model_export.finetuning.hard_negatives import mine_hard_negatives
@@ -36,9 +36,6 @@ from service.scoring.bundle_files import sha256_of
 from service.scoring.calibration import sigmoid
 
 REPORT_FILE = "training_report.json"
-
-_MODEL_FILES = ("adapter_*", "adrel*", "config.json", "model*.safetensors*", CALIBRATION_FILE)
-"""Names of the files by which an older adapter or checkpoint would still be one."""
 
 Tell = Callable[[str], None]
 
@@ -149,7 +146,7 @@ def finetune(
     if not recipe.ranks and (sentence := nothing_learnt(mean_figure(report.quality, "auc"))):
         tell(f"warning: {sentence}")
     write_calibration(partial, margins, dev, tell)
-    move_into(partial, out, _MODEL_FILES)
+    move_into(partial, out)
     close_run(run)
     return report
 

@@ -42,7 +42,8 @@ class Folders:
     """Where a run reads and writes.
 
     Attributes:
-        out: Gets the checkpoint and `distil_report.json` after each better epoch.
+        out: Gets the best epoch's checkpoint and `distil_report.json` when the training is over;
+            until then `partial_folder(out)` has those of the best epoch so far.
         cache: Of the teacher's logits, kept for the next run.
         start: A student that an earlier run wrote, to go on from; None starts from the teacher's
             layers.
@@ -94,7 +95,7 @@ def distil(
     show_progress: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> DistilReport:
-    """Train a student and keep the best epoch's, a whole checkpoint from the first on.
+    """Train a student and keep the best epoch's, as a whole checkpoint.
 
     Args:
         teacher: Any checkpoint that can be served, of a family in `student.PRUNABLE`.
@@ -156,6 +157,7 @@ def distil(
         f"{_mean_auc(report.teacher_quality):.4f}"
     )
     started_s = time.monotonic()
+    partial = partial_folder(folders.out)
 
     def keep_the_best(model: Any, epoch: float, quality: dict[str, Quality]) -> None:  # noqa: ANN401
         nonlocal report
@@ -167,11 +169,14 @@ def distil(
             best=now if is_best else report.best,
             training_s=round(time.monotonic() - started_s, 1),
         )
-        _write(model if is_best else None, teacher, report, folders.out)
+        if is_best:
+            save_checkpoint(model, teacher.tokenizer, partial, teacher.max_length_tokens)
+        write_report(partial, REPORT_FILE, report)
         tell(f"epoch {epoch:g}: mean AUC {now.mean_auc:.4f}{', kept' if is_best else ''}")
 
     rows = [DistilRow(pair, margins.get(pair), label) for pair, label in labels.items()]
     train_student(student, teacher, rows, dev, recipe, keep_the_best, show_progress=show_progress)
+    move_into(partial, folders.out)
     if report.best is not None and (sentence := nothing_learnt(report.best.mean_auc)):
         tell(f"warning: {sentence}")
     return report
@@ -202,12 +207,3 @@ def _rewording(teacher: Checkpoint, recipe: DistilRecipe) -> Rewording | None:
 def _mean_auc(quality: Mapping[str, Quality]) -> float:
     known = [figures.auc for figures in quality.values() if figures.auc is not None]
     return sum(known) / len(known)
-
-
-def _write(model: Any, teacher: Checkpoint, report: DistilReport, out: Path) -> None:  # noqa: ANN401
-    """The student, if there is one to write, and the report; file by file, each whole."""
-    partial = partial_folder(out)
-    if model is not None:
-        save_checkpoint(model, teacher.tokenizer, partial, teacher.max_length_tokens)
-    write_report(partial, REPORT_FILE, report)
-    move_into(partial, out)

@@ -109,7 +109,11 @@ def test_an_older_delta_is_replaced_where_that_is_asked_for_and_anything_else_le
     assert main(coarser) == 1
     assert "already holds a model of this command" in capsys.readouterr().err
     assert (out / WEIGHTS_FILE).stat().st_size > 9000
+    (out / "model.safetensors").write_bytes(b"of an older checkpoint")
+    (out / "README.md").write_text("mine", encoding="utf-8")
     assert main([*coarser, "--overwrite"]) == 0
+    assert not (out / "model.safetensors").exists()
+    assert (out / "README.md").read_text(encoding="utf-8") == "mine"
     assert (out / WEIGHTS_FILE).stat().st_size <= 9000
     assert (out / CALIBRATION_FILE).is_file()
     assert main(command(student, base, dev, base, "--overwrite")) == 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from model_export.distillation.sources import Sources
 from model_export.errors import ExportError
 from model_export.evaluate import Quality, judge
 from model_export.evaluation.models import score_with_checkpoint
+from model_export.facts_file import FACTS_FILE
 from model_export.pairs import LabelledPair
+from model_export.weight_delta import WEIGHTS_FILE
 from service.domain import Ad
 from service.scoring.ad_template import AdTemplate
 from tests.tiny_models import WORDS, write_bert
@@ -84,6 +87,31 @@ def test_the_epoch_that_is_kept_is_the_best_on_the_dev_pairs(
     assert weights(tmp_path)["classifier.bias"].item() == 2
     stored = json.loads((tmp_path / "student" / REPORT_FILE).read_text(encoding="utf-8"))
     assert len(stored["epochs"]) == 3, "though the last one was not kept"
+
+
+def test_an_older_model_is_replaced_whole_and_not_before_the_training_is_over(
+    teacher: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "student"
+    out.mkdir()
+    older = {WEIGHTS_FILE, FACTS_FILE, "score_calibration.json", "pack_report.json"}
+    for name in older:
+        (out / name).write_text("old", encoding="utf-8")
+
+    def train(student: Any, *given: Any, is_stopped: bool, **_: object) -> None:  # noqa: ANN401
+        given[-1](student, 1, {"a": Quality(0.7, None, 1, 0, 0)})
+        if is_stopped:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(distil_module, "train_student", partial(train, is_stopped=True))
+    with pytest.raises(KeyboardInterrupt):
+        run(teacher, tmp_path)
+    assert {file.name for file in out.iterdir()} == older
+    assert load_checkpoint(str(tmp_path / "student.partial"), None, None)
+    monkeypatch.setattr(distil_module, "train_student", partial(train, is_stopped=False))
+    run(teacher, tmp_path)
+    assert older - {file.name for file in out.iterdir()} == older - {FACTS_FILE}
+    assert "old" not in (out / FACTS_FILE).read_text(encoding="utf-8")
 
 
 def test_a_student_worse_than_chance_is_said_to_have_learnt_nothing(
