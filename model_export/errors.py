@@ -59,13 +59,24 @@ class QuantizationFailed(ExportError):
 
 
 class ParityFailed(ExportError):
-    """A graph scores unlike its reference; the message is a table, worst pairs first.
+    """A graph scores unlike its reference; the message says how, and what can be done.
+
+    Args:
+        stage: What was compared.
+        broken: As the attribute.
+        worst_pairs: A table, worst pairs first.
+        next_steps: Sentences on what to do.
 
     Attributes:
         broken: A sentence for each tolerance that is not met.
+        seen: The message without what can be done.
     """
 
-    def __init__(self, stage: str, broken: Sequence[str], worst_pairs: str) -> None:
+    def __init__(
+        self, stage: str, broken: Sequence[str], worst_pairs: str, next_steps: Sequence[str]
+    ) -> None:
         self.broken = tuple(broken)
         listed = "\n".join(f"  {sentence}" for sentence in broken)
-        super().__init__(f"parity failed, {stage}:\n{listed}\n{worst_pairs}")
+        self.seen = f"parity failed, {stage}:\n{listed}\n{worst_pairs}"
+        advised = "\n".join(f"  - {sentence}" for sentence in next_steps)
+        super().__init__(f"{self.seen}\n  what to do:\n{advised}")

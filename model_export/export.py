@@ -151,8 +151,12 @@ def _reduce(
     except (ParityFailed, QuantizationFailed) as error:
         if not options.fall_back:
             raise
-        reasons = error.broken if isinstance(error, ParityFailed) else (str(error),)
-        report(f"{error}\n      fall back to fp32")
+        seen, reasons = (
+            (error.seen, error.broken)
+            if isinstance(error, ParityFailed)
+            else (str(error), (str(error),))
+        )
+        report(f"{seen}\n      fall back to fp32")
         return [fp32], f"{precision} was asked for and refused: {'; '.join(reasons)}"
     return [fp32, reduced], ""
 

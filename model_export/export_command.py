@@ -31,7 +31,7 @@ TOLERANCE_HELP = {
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Give the parser this command's options."""
     from model_export.options import ExportOptions, Precision, Target
-    from model_export.parity import TOLERANCES
+    from model_export.parity import TOLERANCES, tolerance_option
 
     add, defaults = parser.add_argument, ExportOptions()
     add(
@@ -89,19 +89,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     usual = TOLERANCES["int8"]
     for name, text in TOLERANCE_HELP.items():
         gate.add_argument(
-            _tolerance_option(name),
+            tolerance_option(name),
             type=float,
             metavar="X",
             help=f"{text} (int8: {getattr(usual, name):g})",
         )
     parser.set_defaults(run=run)
-
-
-def _tolerance_option(name: str) -> str:
-    from model_export.parity import AT_LEAST
-
-    side = "min" if name == AT_LEAST else "max"
-    return f"--{side}-{name.replace('_', '-')}"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -137,11 +130,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tolerances(arguments: argparse.Namespace) -> dict[str, float]:
-    from model_export.parity import Tolerances
+    from model_export.parity import Tolerances, tolerance_option
 
     given = {}
     for entry in fields(Tolerances):
-        option = _tolerance_option(entry.name)
+        option = tolerance_option(entry.name)
         value = getattr(arguments, option.removeprefix("--").replace("-", "_"))
         if value is not None:
             given[entry.name] = value

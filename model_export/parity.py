@@ -192,8 +192,14 @@ def is_met(name: str, value: float, limit: float) -> bool:
     return value >= limit if name == AT_LEAST else value <= limit
 
 
-def violations(figures: Mapping[str, float], tolerances: Tolerances) -> list[str]:
-    """One sentence per tolerance that is not met; all of them, the farthest from it first.
+def tolerance_option(name: str) -> str:
+    """The option of `export` that sets a tolerance."""
+    side = "min" if name == AT_LEAST else "max"
+    return f"--{side}-{name.replace('_', '-')}"
+
+
+def missed(figures: Mapping[str, float], tolerances: Tolerances) -> list[str]:
+    """Names of the tolerances that are not met; all of them, the farthest from it first.
 
     Args:
         figures: By the names in `Tolerances`; those that are absent were not measured. NaN never
@@ -211,8 +217,17 @@ def violations(figures: Mapping[str, float], tolerances: Tolerances) -> list[str
             excess = got / max(limit, SMALLEST_LIMIT)
         if not is_met(name, got, limit):
             excess = math.inf if math.isnan(excess) else excess
-            broken.append((-excess, f"{name} is {got:.6g}, tolerance {limit:g}"))
-    return [sentence for _, sentence in sorted(broken)]
+            broken.append((-excess, name))
+    return [name for _, name in sorted(broken)]
+
+
+def violations(figures: Mapping[str, float], tolerances: Tolerances) -> list[str]:
+    """A sentence for each of the `missed`."""
+    limits = asdict(tolerances)
+    return [
+        f"{name} is {figures[name]:.6g}, tolerance {limits[name]:g}"
+        for name in missed(figures, tolerances)
+    ]
 
 
 def worst_pairs_table(

@@ -14,6 +14,7 @@ from model_export import parity
 from model_export.checkpoint import Checkpoint
 from model_export.errors import ParityFailed, UnsupportedCheckpoint
 from model_export.evaluate import Quality, judge
+from model_export.gate_advice import next_steps
 from model_export.options import Precision
 from model_export.pairs import LabelledPair
 from model_export.parity import Logits, Tolerances
@@ -164,14 +165,18 @@ class Proof:
         """Refuse a graph that is past a tolerance.
 
         Raises:
-            ParityFailed: Names every tolerance that is not met, and the worst pairs.
+            ParityFailed: Names every tolerance that is not met, the worst pairs, and what to do.
         """
-        broken = parity.violations(measured.figures, measured.tolerances)
-        if broken:
+        if names := parity.missed(measured.figures, measured.tolerances):
             table = parity.worst_pairs_table(
                 self.texts, self.reference, measured.logits, self.checkpoint.head
             )
-            raise ParityFailed(measured.stage, broken, table)
+            raise ParityFailed(
+                measured.stage,
+                parity.violations(measured.figures, measured.tolerances),
+                table,
+                next_steps(names, measured.precision),
+            )
 
     def scores(self, logits: Logits) -> Scores:
         """Uncalibrated scores, which a flat calibration cannot make look alike."""

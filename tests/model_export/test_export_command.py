@@ -8,7 +8,7 @@ import pytest
 
 from model_export import export_command
 from model_export.__main__ import main
-from model_export.parity import TOLERANCES, Tolerances
+from model_export.parity import TOLERANCES, Tolerances, tolerance_option
 from service.scoring.bundle_files import read_manifest
 from tests.tiny_models import write_bert
 
@@ -23,7 +23,7 @@ def parsed(*options: str) -> argparse.Namespace:
 
 def test_every_tolerance_is_an_option_and_stands_in_the_readme_with_its_defaults() -> None:
     for entry in fields(Tolerances):
-        option = export_command._tolerance_option(entry.name)
+        option = tolerance_option(entry.name)
         defaults = [f"{getattr(TOLERANCES[kind], entry.name):g}" for kind in TOLERANCES]
         int8, fp16, fp32 = defaults[2], defaults[1], defaults[0]
         assert f"| `{option}` | {int8} | {fp16} | {fp32} |" in PAGE
