@@ -24,7 +24,7 @@ from model_export.shipped_models import DEFAULT_MODEL, SHIPPED_MODELS
 if TYPE_CHECKING:  # slow to import
     from collections.abc import Callable
 
-    from model_export.distillation.distil import DistilReport
+    from model_export.distillation.report import DistilReport
     from model_export.distillation.training import DevPairs
     from model_export.pairs import LabelledPair
 
@@ -51,6 +51,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the student's checkpoint")
     add_overwrite(parser)
+    add("--resume", action="store_true", help="go on with a run for --out that was stopped")
     add(
         "--cache",
         type=Path,
@@ -137,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.teacher, relevant_label=arguments.relevant_label, grades=arguments.grades
         )
         folders = Folders(arguments.out, arguments.cache, arguments.start)
-        return distil(teacher, sources, dev, folders, recipe, tell=print)
+        return distil(teacher, sources, dev, folders, recipe, resume=arguments.resume, tell=print)
 
     print_report(train)
     return 0

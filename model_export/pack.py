@@ -11,8 +11,8 @@ import numpy as np
 
 from model_export.checkpoint import load_checkpoint
 from model_export.delta_checkpoint import load_delta_checkpoint
-from model_export.distillation.distil import read_report
 from model_export.distillation.recipe import REPORT_FILE
+from model_export.distillation.report import read_report
 from model_export.evaluate import Quality, judge
 from model_export.held_out_margins import held_out_margins, write_calibration
 from model_export.out_folder import move_into, partial_folder, write_report

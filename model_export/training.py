@@ -126,11 +126,16 @@ def train_stage(
         callbacks=stopping,
         judge=judge,
     )
+    train_from_last_state(trainer, folder)
+    return _epochs(trainer.state.log_history)
+
+
+def train_from_last_state(trainer: Trainer, folder: Path) -> None:
+    """Train to the end, from the newest whole checkpoint in the Trainer's folder if it has one."""
     last = last_whole_checkpoint(folder)
     with warnings.catch_warnings():  # of checkpoints written within a second: numbers order them
         warnings.filterwarnings("ignore", "mtime may not be reliable", UserWarning)
         trainer.train(resume_from_checkpoint=None if last is None else str(last))
-    return _epochs(trainer.state.log_history)
 
 
 def common_arguments(folder: Path, settings: StageSettings) -> dict[str, Any]:

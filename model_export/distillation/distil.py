@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 from transformers import set_seed
 
+from model_export.base_weights import weights_sha256
 from model_export.checkpoint import Checkpoint, load_checkpoint
-from model_export.distillation.recipe import REPORT_FILE, DistilRecipe, chosen_layers
+from model_export.distillation.best_student import BestStudent, mean_auc
+from model_export.distillation.recipe import DistilRecipe, chosen_layers
+from model_export.distillation.report import DistilReport, read_report
 from model_export.distillation.rewording import Rewording
 from model_export.distillation.sources import Sources, training_pairs
 from model_export.distillation.student import make_student, n_layers_of
 from model_export.distillation.teacher_logits import teacher_margins
 from model_export.distillation.training import DevPairs, DistilRow, train_student
 from model_export.errors import ExportError
-from model_export.evaluate import Quality, judge, nothing_learnt
-from model_export.out_folder import move_into, partial_folder, write_report
-from model_export.write_checkpoint import save_checkpoint
+from model_export.evaluate import judge, nothing_learnt
+from model_export.finetuning.run_folder import close_run, open_run, run_folder, sha256_of_json
+from model_export.out_folder import move_into
 from service.scoring.ad_template import AdTemplate
 from service.scoring.calibration import sigmoid
 
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """The student after an epoch; `mean_auc` over the dev files decides which one is kept."""
-
-    epoch: float
-    mean_auc: float
-    quality: dict[str, Quality]
+BEST, TRAINING = "best", "training"
+"""Folders of a run: the best student so far, and what the Trainer goes on from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +37,7 @@ class Folders:
 
     Attributes:
         out: Gets the best epoch's checkpoint and `distil_report.json` when the training is over;
-            until then `partial_folder(out)` has those of the best epoch so far.
+            until then `run_folder(out)` has what a stopped run goes on from.
         cache: Of the teacher's logits, kept for the next run.
         start: A student that an earlier run wrote, to go on from; None starts from the teacher's
             layers.
@@ -54,37 +48,6 @@ class Folders:
     start: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DistilReport:
-    """What was trained, how long it took and how good it is (scores without calibration).
-
-    Attributes:
-        recipe: All hyper-parameters.
-        teacher: Its name.
-        teacher_sha256: Of its weights, as in a bundle's manifest.
-        layers: Numbers of the teacher's layers that the student started from.
-        start: Report of the run that made the student which this one went on from.
-        n_labelled: Training pairs with a label.
-        n_unlabelled: Training pairs without.
-        teacher_quality: Of the teacher, by name of the dev file.
-        epochs: Each epoch so far. The dev pairs chose the best of so many.
-        best: The one that is kept.
-        training_s: Seconds so far, without the teacher's.
-    """
-
-    recipe: DistilRecipe
-    teacher: str
-    teacher_sha256: str
-    layers: tuple[int, ...]
-    n_labelled: int
-    n_unlabelled: int
-    teacher_quality: dict[str, Quality]
-    epochs: tuple[Epoch, ...] = field(default_factory=tuple)
-    best: Epoch | None = None
-    training_s: float = 0.0
-    start: Mapping[str, Any] | None = None
-
-
 def distil(
     teacher: Checkpoint,
     sources: Sources,
@@ -92,6 +55,7 @@ def distil(
     folders: Folders,
     recipe: DistilRecipe,
     *,
+    resume: bool = False,
     show_progress: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> DistilReport:
@@ -103,11 +67,12 @@ def distil(
         dev: Held-out pairs of both classes by file. Their queries never enter the training pairs.
         folders: Where things are.
         recipe: Hyper-parameters; the same ones on the same kind of machine give the same student.
+        resume: Go on with a run for `out` that was stopped, from the last state that it wrote.
         show_progress: Whether to draw progress bars.
         tell: Told a line about the teacher and about each epoch.
 
     Raises:
-        ExportError: Layers, pairs or a teacher that cannot be used.
+        ExportError: Layers, pairs or a teacher that cannot be used, or a stopped run is in the way.
     """
     earlier = None if folders.start is None else read_report(folders.start)
     layers = (
@@ -120,6 +85,15 @@ def distil(
             f"teacher {teacher.name} reads {', '.join(teacher.template.fields)} of an ad, which a "
             "checkpoint folder cannot say; take a teacher with the default template"
         )
+    run = run_folder(folders.out)
+    facts = {
+        "recipe": asdict(recipe),
+        "teacher": [teacher.source_sha256, teacher.max_length_tokens],
+        "start": None if folders.start is None else weights_sha256(folders.start),
+        "pairs": sha256_of_json([[*sources.labels.items()], sources.ads, sources.queries]),
+        "dev pairs": sha256_of_json({name: [*map(asdict, own)] for name, own in dev.items()}),
+    }
+    open_run(run, facts, resume=resume)
     set_seed(recipe.seed)
     student = make_student(teacher.model, layers)
     if folders.start is not None:
@@ -154,46 +128,18 @@ def distil(
     )
     tell(
         f"{n_labelled} labelled and {report.n_unlabelled} unlabelled pairs; teacher: mean AUC "
-        f"{_mean_auc(report.teacher_quality):.4f}"
+        f"{mean_auc(report.teacher_quality):.4f}"
     )
-    started_s = time.monotonic()
-    partial = partial_folder(folders.out)
-
-    def keep_the_best(model: Any, epoch: float, quality: dict[str, Quality]) -> None:  # noqa: ANN401
-        nonlocal report
-        now = Epoch(epoch, _mean_auc(quality), quality)
-        is_best = report.best is None or now.mean_auc > report.best.mean_auc
-        report = replace(
-            report,
-            epochs=(*report.epochs, now),
-            best=now if is_best else report.best,
-            training_s=round(time.monotonic() - started_s, 1),
-        )
-        if is_best:
-            save_checkpoint(model, teacher.tokenizer, partial, teacher.max_length_tokens)
-        write_report(partial, REPORT_FILE, report)
-        tell(f"epoch {epoch:g}: mean AUC {now.mean_auc:.4f}{', kept' if is_best else ''}")
-
+    best = BestStudent(run / BEST, teacher, report, tell)
     rows = [DistilRow(pair, margins.get(pair), label) for pair, label in labels.items()]
-    train_student(student, teacher, rows, dev, recipe, keep_the_best, show_progress=show_progress)
-    move_into(partial, folders.out)
+    train_student(
+        student, teacher, rows, dev, recipe, run / TRAINING, best.take, show_progress=show_progress
+    )
+    report = best.report
+    move_into(best.folder, folders.out)
+    close_run(run)
     if report.best is not None and (sentence := nothing_learnt(report.best.mean_auc)):
         tell(f"warning: {sentence}")
-    return report
-
-
-def read_report(folder: Path) -> dict[str, Any]:
-    """The report that `distil` wrote beside a student.
-
-    Raises:
-        ExportError: There is none, or it does not say which layers the student has.
-    """
-    path = folder / REPORT_FILE
-    try:
-        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        report["layers"] = [int(number) for number in report["layers"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ExportError(f"{path} is no report of distil: {error!r}") from error
     return report
 
 
@@ -202,8 +148,3 @@ def _rewording(teacher: Checkpoint, recipe: DistilRecipe) -> Rewording | None:
         return None
     vectors = teacher.model.get_input_embeddings().weight.detach().cpu().numpy()
     return Rewording(teacher.tokenizer.get_vocab(), vectors)
-
-
-def _mean_auc(quality: Mapping[str, Quality]) -> float:
-    known = [figures.auc for figures in quality.values() if figures.auc is not None]
-    return sum(known) / len(known)

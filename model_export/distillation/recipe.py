@@ -66,7 +66,7 @@ class DistilRecipe:
         """Refuse numbers that no training can use, before one starts.
 
         Raises:
-            ExportError: Names the field, its value and its limit.
+            ExportError: Names the field, its value and its limit, or the fields that do not fit.
         """
         least = {
             "n_layers": 1,
@@ -84,6 +84,11 @@ class DistilRecipe:
         require_at_least(self, least)
         require_rates(self, ("learning_rate",))
         require_shares(self, ("pseudo_query_share", "reworded_share", "cut_share", "warmup_share"))
+        if self.lora_rank and self.train_embeddings:
+            raise ExportError(
+                "lora_rank trains updates of low rank and nothing whole, and train_embeddings the "
+                "word vectors whole: take one of them"
+            )
 
 
 def chosen_layers(recipe: DistilRecipe, n_teacher_layers: int) -> tuple[int, ...]:

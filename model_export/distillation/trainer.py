@@ -8,11 +8,15 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from model_export.checkpoint import Checkpoint
 from model_export.distillation.loss import distillation_loss, hidden_loss
 from model_export.distillation.recipe import DistilRecipe
 from service.scoring.head import margin
+
+STATE_EVERY_S = 300.0
+"""A stop costs at most so much; writing the state of a student takes a second or two."""
 
 
 class DistilTrainer(Trainer):
@@ -53,6 +57,10 @@ class DistilTrainer(Trainer):
             outputs["logits"], margins, labels, self._recipe.label_weight
         )
 
+    def _get_train_sampler(self, train_dataset: Any = None) -> LengthGroupedSampler:  # noqa: ANN401  # theirs
+        rows = self.train_dataset if train_dataset is None else train_dataset
+        return _OrderOfEpoch(rows, self.args.train_batch_size, self.args.seed)
+
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:  # noqa: ANN401  # theirs
         """The dev rows in their order, which the Trainer's grouping by length would change."""
         rows: Any = eval_dataset or self.eval_dataset
@@ -80,3 +88,44 @@ class EachEpoch(TrainerCallback):
     ) -> None:
         """An epoch is done."""
         self._tell(round(float(state.epoch or 0), 2))
+
+
+class StateInTime(TrainerCallback):
+    """Has the Trainer write its state every `STATE_EVERY_S` in an epoch, which can take hours."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._written_s = clock()
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,  # transformers passes them by these names
+        state: TrainerState,
+        control: TrainerControl,
+        **_: object,
+    ) -> None:
+        """A step is done."""
+        # The state at an epoch's end is written once the student has been judged, or a run that is
+        # stopped between the two would never judge it.
+        steps_per_epoch = state.max_steps // round(args.num_train_epochs)
+        is_due = self._clock() - self._written_s >= STATE_EVERY_S
+        if is_due and state.global_step % steps_per_epoch:
+            self._written_s = self._clock()
+            control.should_save = True
+
+
+class _OrderOfEpoch(LengthGroupedSampler):
+    """Rows by length, in an order that depends on seed and epoch alone.
+
+    The Trainer's own order comes from torch's random state, which is another one where a run goes
+    on in the middle of an epoch.
+    """
+
+    def __init__(self, rows: Any, batch_items: int, seed: int) -> None:  # noqa: ANN401  # theirs
+        super().__init__(batch_items, dataset=rows, generator=torch.Generator())
+        self._seed = seed
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by accelerate before each pass."""
+        self.generator.manual_seed((self._seed << 20) + epoch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,12 @@ from model_export.checkpoint import Checkpoint
 from model_export.distillation.loss import UNKNOWN
 from model_export.distillation.pair_sampling import Texts
 from model_export.distillation.recipe import DistilRecipe
-from model_export.distillation.trainer import DistilTrainer, EachEpoch
+from model_export.distillation.trainer import DistilTrainer, EachEpoch, StateInTime
 from model_export.evaluate import Quality, judge
 from model_export.pairs import LabelledPair
 from model_export.reference_logits import pair_encoder
 from model_export.to_onnx import takes_segments
-from model_export.training import StageSettings, common_arguments
+from model_export.training import StageSettings, common_arguments, train_from_last_state
 from model_export.training_rows import Row, encode_pairs, to_rows
 from service.scoring.calibration import sigmoid
 
@@ -58,6 +58,7 @@ def train_student(
     rows: Sequence[DistilRow],
     dev: DevPairs,
     recipe: DistilRecipe,
+    folder: Path,
     on_epoch: OnEpoch,
     *,
     show_progress: bool = True,
@@ -72,6 +73,9 @@ def train_student(
         rows: What to learn.
         dev: What to judge it on after each epoch.
         recipe: Hyper-parameters.
+        folder: Gets the state of the training after each epoch, and within long ones, see
+            `StateInTime`. One that has a state is gone on with, and the student ends as it would
+            have without the stop.
         on_epoch: Called after each epoch.
         show_progress: Whether to draw a progress bar.
     """
@@ -103,26 +107,29 @@ def train_student(
         seed=recipe.seed,
         show_progress=show_progress,
     )
-    with tempfile.TemporaryDirectory() as scratch:  # the Trainer insists on a folder
-        arguments = TrainingArguments(
-            **common_arguments(Path(scratch), settings),
-            per_device_eval_batch_size=EVAL_BATCH_PAIRS,
-            eval_strategy="epoch",
-            save_strategy="no",
-            logging_strategy="no",
-        )
-        trainer = DistilTrainer(
-            teacher=teacher,
-            recipe=recipe,
-            model=model,
-            args=arguments,
-            train_dataset=train_set,
-            eval_dataset=dev_set,
-            data_collator=DataCollatorWithPadding(teacher.tokenizer),
-            compute_metrics=judge_dev,
-            callbacks=[EachEpoch(lambda epoch: on_epoch(_whole(model), epoch, dict(judged)))],
-        )
-        trainer.train()
+    arguments = TrainingArguments(
+        **common_arguments(folder, settings),
+        per_device_eval_batch_size=EVAL_BATCH_PAIRS,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        save_total_limit=1,
+        logging_strategy="no",
+    )
+    trainer = DistilTrainer(
+        teacher=teacher,
+        recipe=recipe,
+        model=model,
+        args=arguments,
+        train_dataset=train_set,
+        eval_dataset=dev_set,
+        data_collator=DataCollatorWithPadding(teacher.tokenizer),
+        compute_metrics=judge_dev,
+        callbacks=[
+            EachEpoch(lambda epoch: on_epoch(_whole(model), epoch, dict(judged))),
+            StateInTime(time.monotonic),
+        ],
+    )
+    train_from_last_state(trainer, folder)
 
 
 def _trainable(student: Any, recipe: DistilRecipe) -> Any:  # noqa: ANN401  # untyped library

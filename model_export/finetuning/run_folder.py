@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -52,6 +53,11 @@ def open_run(folder: Path, facts: Mapping[str, Any], *, resume: bool) -> None:
             f"{folder} holds a training that differs in {', '.join(changed)}: give the "
             "options and files that it was started with, in their order, or remove it"
         )
+
+
+def sha256_of_json(value: Any) -> str:  # noqa: ANN401  # whatever JSON can hold
+    """Hash of a value in hex, so that a run may depend on much and its folder say it in short."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def close_run(folder: Path) -> None:

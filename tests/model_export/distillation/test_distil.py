@@ -11,13 +11,16 @@ from safetensors.torch import load_file
 
 from model_export.checkpoint import Checkpoint, load_checkpoint, with_max_length
 from model_export.distillation import distil as distil_module
-from model_export.distillation.distil import DistilReport, Folders, distil
+from model_export.distillation import trainer as trainer_module
+from model_export.distillation.distil import BEST, TRAINING, Folders, distil
 from model_export.distillation.recipe import REPORT_FILE, DistilRecipe
+from model_export.distillation.report import DistilReport
 from model_export.distillation.sources import Sources
 from model_export.errors import ExportError
 from model_export.evaluate import Quality, judge
 from model_export.evaluation.models import score_with_checkpoint
 from model_export.facts_file import FACTS_FILE
+from model_export.finetuning.run_folder import last_whole_checkpoint, run_folder
 from model_export.pairs import LabelledPair
 from model_export.weight_delta import WEIGHTS_FILE
 from service.domain import Ad
@@ -40,9 +43,11 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return with_max_length(load_checkpoint(str(folder), None, None), 16)
 
 
-def run(teacher: Checkpoint, folder: Path, recipe: DistilRecipe = QUICK) -> DistilReport:
+def run(
+    teacher: Checkpoint, folder: Path, recipe: DistilRecipe = QUICK, *, resume: bool = False
+) -> DistilReport:
     folders = Folders(folder / "student", folder / "cache")
-    return distil(teacher, SOURCES, DEV, folders, recipe, show_progress=False)
+    return distil(teacher, SOURCES, DEV, folders, recipe, resume=resume, show_progress=False)
 
 
 def weights(folder: Path) -> dict[str, Any]:
@@ -62,7 +67,7 @@ def test_the_student_is_a_checkpoint_with_fewer_layers_that_reads_as_much_as_its
     assert report.n_labelled + report.n_unlabelled == 2 * len(set(ADS))
     stored = json.loads((tmp_path / "student" / REPORT_FILE).read_text(encoding="utf-8"))
     assert stored["epochs"][-1]["mean_auc"] == report.epochs[-1].mean_auc
-    assert not list(tmp_path.glob("*.partial"))
+    assert {path.name for path in tmp_path.iterdir()} == {"student", "cache"}
 
 
 def test_the_epoch_that_is_kept_is_the_best_on_the_dev_pairs(
@@ -107,9 +112,10 @@ def test_an_older_model_is_replaced_whole_and_not_before_the_training_is_over(
     with pytest.raises(KeyboardInterrupt):
         run(teacher, tmp_path)
     assert {file.name for file in out.iterdir()} == older
-    assert load_checkpoint(str(tmp_path / "student.partial"), None, None)
+    assert load_checkpoint(str(run_folder(out) / BEST), None, None)
     monkeypatch.setattr(distil_module, "train_student", partial(train, is_stopped=False))
     run(teacher, tmp_path)
+    assert not run_folder(out).exists()
     assert older - {file.name for file in out.iterdir()} == older - {FACTS_FILE}
     assert "old" not in (out / FACTS_FILE).read_text(encoding="utf-8")
 
@@ -203,3 +209,48 @@ def test_variations_of_the_given_pairs_join_them_without_labels(
     varied = run(teacher, tmp_path / "varied", recipe)
     assert varied.n_labelled == plain.n_labelled
     assert varied.n_unlabelled > plain.n_unlabelled
+
+
+class Killed(BaseException):
+    """A run ends here, as if its process had been killed."""
+
+
+@pytest.mark.parametrize(
+    "at_step", [3, 4, 6, 12]
+)  # of epochs of four steps: within, and at the end
+@pytest.mark.parametrize("how", [{}, {"lora_rank": 4}, {"hidden_weight": 1.0}])
+def test_a_stopped_run_goes_on_to_the_same_student(
+    teacher: Checkpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    at_step: int,
+    how: dict[str, Any],
+) -> None:
+    recipe = replace(QUICK, batch_pairs=8, **how)
+    whole = run(teacher, tmp_path / "whole", recipe)
+    save = trainer_module.DistilTrainer._save_checkpoint
+
+    def save_and_be_killed(self: Any, *given: object) -> None:  # noqa: ANN401  # theirs
+        save(self, *given)
+        if self.state.global_step == at_step:
+            raise Killed
+
+    monkeypatch.setattr(trainer_module, "STATE_EVERY_S", 0.0)
+    monkeypatch.setattr(trainer_module.DistilTrainer, "_save_checkpoint", save_and_be_killed)
+    with pytest.raises(Killed):
+        run(teacher, tmp_path / "stopped", recipe)
+    monkeypatch.undo()
+    out = tmp_path / "stopped" / "student"
+    last = last_whole_checkpoint(run_folder(out) / TRAINING)
+    assert last is not None
+    assert last.name == f"checkpoint-{at_step}"
+    with pytest.raises(ExportError, match="go on with --resume"):
+        run(teacher, tmp_path / "stopped", recipe)
+    with pytest.raises(ExportError, match="a training that differs in recipe:"):
+        run(teacher, tmp_path / "stopped", replace(recipe, epochs=4), resume=True)
+    resumed = run(teacher, tmp_path / "stopped", recipe, resume=True)
+    assert [epoch.mean_auc for epoch in resumed.epochs] == [e.mean_auc for e in whole.epochs]
+    assert resumed.best == whole.best
+    one, other = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
+    assert all((other[name] == tensor).all() for name, tensor in one.items())
+    assert not run_folder(out).exists()

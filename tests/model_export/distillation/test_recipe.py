@@ -63,3 +63,8 @@ def test_layers_that_the_teacher_does_not_have_are_refused(
 def test_numbers_that_no_training_can_use_are_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ExportError, match=f"{name} must be .* got {value}"):
         DistilRecipe(**{name: value})  # type: ignore[arg-type]  # each field has its own type
+
+
+def test_updates_of_low_rank_leave_the_word_vectors_alone() -> None:
+    with pytest.raises(ExportError, match="lora_rank trains updates of low rank"):
+        DistilRecipe(lora_rank=4, train_embeddings=True)

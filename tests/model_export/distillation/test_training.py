@@ -59,6 +59,7 @@ def test_the_student_comes_nearer_to_its_teacher(tmp_path: Path, how: dict[str, 
         if epoch == recipe.epochs:
             after.append(distance(copy.deepcopy(model)))
 
-    train_student(student, teacher, rows, dev, recipe, on_epoch, show_progress=False)
+    folder = tmp_path / "run"
+    train_student(student, teacher, rows, dev, recipe, folder, on_epoch, show_progress=False)
     assert len(after) == 1
     assert after[0] < 0.4 * before

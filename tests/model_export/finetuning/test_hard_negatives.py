@@ -39,8 +39,8 @@ def test_pairs_without_grades_get_negatives_without() -> None:
 
 
 def test_what_was_judged_for_a_query_is_no_negative_of_it_in_another_spelling() -> None:
-    spelt = [*PAIRS, *(LabelledPair(" LAMP", ad, 1.0, 3.0) for ad in LAMPS[1:])]
+    spelt = [*PAIRS, *(LabelledPair(" LAMP", ad, 1.0, Grade(3, 3)) for ad in LAMPS[1:])]
     assert mine_hard_negatives(spelt, 5, (), AdTemplate()) == []
-    once = [*PAIRS, LabelledPair("Lamp", LAMPS[1], 1.0, 3.0)]
+    once = [*PAIRS, LabelledPair("Lamp", LAMPS[1], 1.0, Grade(3, 3))]
     mined = mine_hard_negatives(once, 2, (), AdTemplate())
     assert [pair.query for pair in mined] == ["lamp"] * 2, "mined once"
