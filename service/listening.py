@@ -6,6 +6,8 @@ import socket
 
 from service.startup_errors import CannotListen
 
+BACKLOG = 2048  # as uvicorn has it
+
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket on the address, bound but not yet listening: callers are refused until then.
@@ -18,11 +20,31 @@ def bind(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         bound = socket.socket(family, kind, protocol)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
     except OSError as error:
         raise CannotListen(host, port, error) from error
     return bound
+
+
+def start_listening(bound: socket.socket) -> None:
+    """Take callers in: they wait until somebody accepts them. Again is as good as once.
+
+    Two sockets may be bound to one address as long as neither listens, so this is where a second
+    start at the same time is found out.
+
+    Raises:
+        CannotListen: Another socket listens on the address by now.
+    """
+    try:
+        bound.listen(BACKLOG)
+    except OSError as error:
+        host, port = bound.getsockname()[:2]
+        raise CannotListen(host, port, error) from error
 
 
 def url_of(bound: socket.socket) -> str:

@@ -14,7 +14,7 @@ from types import FrameType
 
 import uvicorn
 
-from service.listening import url_of
+from service.listening import start_listening, url_of
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,14 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, then listen."""
+        """Listen, start the application, then accept.
+
+        Raises:
+            CannotListen: Somebody else listens on an address by now; nothing was started.
+        """
+        admin_sockets = [self._admin[1]] if self._admin is not None else []
+        for bound in [*admin_sockets, *(sockets or ())]:
+            start_listening(bound)
         if self._admin is not None:
             admin, bound = self._admin
             self._admin_serves = asyncio.create_task(admin.serve(sockets=[bound]))

@@ -193,6 +193,12 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _ports_differ(self) -> Self:
+        if self.port == self.admin_port != 0:
+            raise ValueError(f"port and admin_port are both {self.port}: they must differ")
+        return self
+
+    @model_validator(mode="after")
     def _redis_is_named(self) -> Self:
         if self.redis_url is not None:
             try:

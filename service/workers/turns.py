@@ -26,7 +26,6 @@ needs a tenth of one."""
 NO_ROOM_S = 1.0  # until the next try, as asyncio's servers have it
 
 ABSENT = -1
-BACKLOG = 2048  # as uvicorn has it
 SLOT = 8  # bytes of a number, written and read in one go
 
 
@@ -81,7 +80,7 @@ class TurnTakingListener:
         """Set up; nothing is accepted before `start`.
 
         Args:
-            listener: Bound; may be listening already.
+            listener: It listens.
             others_first: Whether another worker has fewer connections than this one has, with so
                 many that were just accepted.
             protocol: Makes what serves one connection.
@@ -94,9 +93,8 @@ class TurnTakingListener:
         self._connecting: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        """Listen."""
+        """Accept."""
         self._listener.setblocking(False)
-        self._listener.listen(BACKLOG)
         self._loop.add_reader(self._listener, self._look)
 
     async def close(self) -> None:

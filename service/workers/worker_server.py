@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import cast
 
-from service.listening import url_of
+from service.listening import start_listening, url_of
 from service.serve import Assembled
 from service.server import Server
 from service.workers.membership import Membership
@@ -59,7 +59,12 @@ class WorkerServer(Server):
             super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, then accept in turns."""
+        """Listen, start the application, then accept in turns.
+
+        Raises:
+            CannotListen: Another service listens on the address by now.
+        """
+        start_listening(self._shared)
         await self._membership.join(self._end)
         await super().startup(sockets)
         self._listener = TurnTakingListener(self._shared, self._others_first, self._protocol)

@@ -168,3 +168,27 @@ def test_a_wall_clock_that_jumps_by_days_changes_no_deadline_and_no_watchdog(
         assert not [entry for entry in service.log if entry["level"] == "error"]
         service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(DEADLINE_S) == 0
+
+
+def test_of_two_that_start_at_once_on_one_port_one_serves_and_the_other_says_why_not(
+    tiny_bundle_int8: Path,
+) -> None:
+    port = str(free_port())
+    command = [sys.executable, "-m", "service", "--bundle", str(tiny_bundle_int8), "--port", port]
+    several = [*command, "--workers", "2"]
+    both = [
+        subprocess.Popen(each, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True)
+        for each in (command, several)
+    ]
+    try:
+        until(lambda: any(one.poll() is not None for one in both), "both serve")
+        (ended,) = [one for one in both if one.poll() is not None]
+        _, told = ended.communicate(timeout=DEADLINE_S)
+        assert ended.returncode == 1
+        plain = [line for line in told.splitlines() if not line.startswith("{")]
+        assert plain == [f"adrel: cannot listen on 127.0.0.1:{port}: Address already in use"]
+        assert '"ready"' not in told
+    finally:
+        for one in both:
+            one.terminate()
+            one.communicate(timeout=DEADLINE_S)

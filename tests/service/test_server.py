@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import AsyncIterator
 
 import pytest
 import uvicorn
@@ -9,6 +11,7 @@ from starlette.applications import Starlette
 
 from service.listening import bind
 from service.server import AdminServer, Server
+from service.startup_errors import CannotListen
 
 
 async def drained() -> None:
@@ -40,3 +43,29 @@ def test_a_process_with_two_servers_tells_once_that_it_starts_and_ends(
         assert sum(message.startswith(told) for message in caplog.messages) == 1, told
     assert "of the main server" in caplog.messages
     assert "listening for operators" in caplog.messages
+
+
+@pytest.mark.parametrize("whose", ["callers", "operators"])
+def test_no_application_starts_where_another_listens_by_now(whose: str) -> None:
+    started: list[str] = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        started.append("application")
+        yield
+
+    config, admin = (
+        uvicorn.Config(Starlette(lifespan=lifespan), log_config=None, ws="none") for _ in range(2)
+    )
+    with (
+        bind("127.0.0.1", 0) as listener,
+        bind("127.0.0.1", 0) as for_operators,
+        bind(
+            "127.0.0.1", {"callers": listener, "operators": for_operators}[whose].getsockname()[1]
+        ) as other,
+    ):
+        other.listen()
+        server = Server(config, drained, lambda: None, (AdminServer(admin), for_operators))
+        with pytest.raises(CannotListen):
+            asyncio.run(server.serve(sockets=[listener]))
+    assert started == []

@@ -50,6 +50,12 @@ def test_settings_that_contradict_each_other_are_refused_with_both_values() -> N
         load_settings(["--default-timeout-ms", "90000"], {})
 
 
+def test_operators_need_a_port_of_their_own() -> None:
+    with pytest.raises(InvalidSetting, match=r"port and admin_port are both 9000"):
+        load_settings(["--port", "9000", "--admin-port", "9000"], {})
+    assert load_settings(["--port", "0", "--admin-port", "0"], {}).admin_port == 0
+
+
 def test_every_setting_says_what_it_trades() -> None:
     for name, field in Settings.model_fields.items():
         assert field.description, f"{name} has no description"
