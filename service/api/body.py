@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 from pydantic import ValidationError
 
+from service.api.faults import MAX_FIELD_CHARS, invalid_request, invalid_score_request
 from service.api.schemas import ScoreRequest, StrictBody
 from service.api.state import RequestLimits
 from service.errors import (
@@ -21,9 +22,6 @@ from service.errors import (
 )
 
 Body = TypeVar("Body", bound=StrictBody)
-
-MAX_REPORTED_FAULTS = 20
-MAX_FIELD_CHARS = 100  # a caller's misspelt field name may be of any length
 
 # In the ASGI scope of a request whose body is overdue. A timer here would take 10 us of every
 # request; the connection has one only where a body does not come with its head.
@@ -84,9 +82,8 @@ def parse_score_request(body: bytes, max_ads: int) -> ScoreRequest:
     two counts, 5 us for 20 ads, tell most bodies that need no second look.
 
     Raises:
-        TooManyAds: More than `max_ads`; none of them was looked at.
-        InvalidRequest: Not JSON, or faulty fields; the message names the first fault, `details`
-            has one entry each.
+        TooManyAds: More than `max_ads`; the fault of none of them is told.
+        InvalidRequest: Not JSON, or faulty fields; see `invalid_score_request`.
     """
     n_colons = body.count(b":")
     if body.count(b"{") > max_ads + 1 or n_colons > MAX_FIELDS * (max_ads + 1):
@@ -98,7 +95,7 @@ def parse_score_request(body: bytes, max_ads: int) -> ScoreRequest:
     try:
         request = ScoreRequest.model_validate_json(body)
     except ValidationError as error:
-        raise invalid_request(error) from None
+        raise invalid_score_request(error, body, max_ads) from None
     if n_colons != request.n_fields:  # a colon in a text, or a field that is given twice
         _fields_given_once(body)
     return request
@@ -144,30 +141,3 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         problem = f"an object has {len(fields)} fields, the limit is {MAX_FIELDS}"
         raise InvalidRequest(f"body: {problem}", [{"field": "body", "problem": problem}])
     return fields
-
-
-def json_problem(parsers_own: str) -> str:
-    """What is wrong with a body that is no JSON, where the parser's words do not tell."""
-    return parsers_own.replace(
-        "unexpected end of hex escape", r"half of a surrogate pair, or a \u escape cut short,"
-    )
-
-
-def invalid_request(error: ValidationError) -> InvalidRequest:
-    """Our error for a body's faulty fields: the first one in the message, `details` for all."""
-    faults = error.errors(include_url=False, include_context=False, include_input=False)
-    details = [_detail(fault) for fault in faults[:MAX_REPORTED_FAULTS]]
-    message = f"{details[0]['field']}: {details[0]['problem']}"
-    if len(faults) > 1:
-        message += f" (and {len(faults) - 1} more)"
-    return InvalidRequest(message, details)
-
-
-def _detail(fault: Any) -> dict[str, str]:  # noqa: ANN401  # pydantic's own record
-    if fault["type"] == "json_invalid":
-        return {"field": "body", "problem": json_problem(fault["msg"])}
-    field = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault["loc"])
-    return {
-        "field": field.removeprefix(".")[:MAX_FIELD_CHARS] or "body",
-        "problem": fault["msg"].removeprefix("Value error, ").replace(" after validation", ""),
-    }

@@ -33,16 +33,21 @@ NOT_EXPLAINED: NotExplained = "not_explained"
 class ExplainAdIn(AdIn):
     """One ad as in a score request; it needs no id."""
 
-    id: str = Field(default="", max_length=MAX_ID_CHARS, description="Opaque; echoed.")
-    title: Text = Field(default="", description="With or without a description.")
-    description: Text = Field(default="", description="Goes with a title.")
-    text: Text = Field(
-        default="", description="The ad as shown, in place of title and description."
+    id: str | None = Field(  # type: ignore[assignment]  # a scored ad must have one
+        default=None, max_length=MAX_ID_CHARS, description="Opaque; echoed."
+    )
+    title: Text | None = Field(default=None, description="With or without a description.")
+    description: Text | None = Field(default=None, description="Goes with a title.")
+    text: Text | None = Field(
+        default=None, description="The ad as shown, in place of title and description."
     )
 
 
 class ExplainRequest(StrictBody):
-    """One query and one ad. Unknown fields are errors."""
+    """One query and one ad.
+
+    Unknown fields are errors; an optional field that is null is as if it were absent.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={

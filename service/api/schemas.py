@@ -57,7 +57,11 @@ QueryText = Annotated[str, SAYS_SOMETHING, Field(json_schema_extra=NOT_BLANK)]
 
 
 class StrictBody(BaseModel):
-    """A body whose every field must be known and of the right type."""
+    """A body whose every field must be known and of the right type.
+
+    Every field that may be left out may be null too, and means the same: clients with types send
+    null for what they do not have.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -76,26 +80,32 @@ class AdIn(StrictBody):
     id: str = Field(
         min_length=1, max_length=MAX_ID_CHARS, description="Opaque; echoed; may repeat."
     )
-    title: str = Field(default="", description="As shown.")
-    description: str = Field(default="", description="As shown; follows the title.")
-    text: str = Field(default="", description="All of the ad, in place of title and description.")
+    title: str | None = Field(default=None, description="As shown.")
+    description: str | None = Field(default=None, description="As shown; follows the title.")
+    text: str | None = Field(
+        default=None, description="All of the ad, in place of title and description."
+    )
 
     @model_validator(mode="after")
     def _says_something_once(self) -> Self:
-        if self.text.strip():
-            if self.title.strip() or self.description.strip():
+        has_title = bool((self.title or "").strip())
+        if (self.text or "").strip():
+            if has_title or (self.description or "").strip():
                 raise ValueError("give either text, or title and description, not both")
-        elif not self.title.strip():
+        elif not has_title:
             raise ValueError("an ad needs a title or a text that is not empty")
         return self
 
     def to_domain(self) -> Ad:
         """The ad in the product's own terms."""
-        return Ad(self.id, self.title, self.description, self.text)
+        return Ad(self.id or "", self.title or "", self.description or "", self.text or "")
 
 
 class ScoreRequest(StrictBody):
-    """One query and the ads to score against it. Unknown fields are errors."""
+    """One query and the ads to score against it.
+
+    Unknown fields are errors; an optional field that is null is as if it were absent.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -119,7 +129,8 @@ class ScoreRequest(StrictBody):
     )
 
     query: QueryText = Field(description="What the user typed; not only white space.")
-    # The first faulty ad ends the check: a body can hold half a million of them.
+    # The first faulty ad ends the check: a body can hold half a million of them. `faults` finds
+    # the others where there are no more ads than a request may carry.
     ads: Annotated[list[AdIn], FailFast()] = Field(
         min_length=1,
         description="The answer keeps their order.",
@@ -132,7 +143,7 @@ class ScoreRequest(StrictBody):
         "the headers are read; {default_timeout_ms} where neither this nor the header is given.",
         json_schema_extra={"maximum": "{max_timeout_ms}"},
     )
-    priority: Literal["auction", "batch"] = Field(
+    priority: Literal["auction", "batch"] | None = Field(
         default="auction", description="batch is bulk work: served after, and refused before."
     )
     min_score: float | None = Field(
@@ -157,7 +168,7 @@ class ScoreRequest(StrictBody):
             query=self.query,
             ads=tuple(ad.to_domain() for ad in self.ads),
             timeout_s=timeout_s,
-            priority=Priority[self.priority.upper()],
+            priority=Priority.BATCH if self.priority == "batch" else Priority.AUCTION,
             min_score=self.min_score,
         )
 

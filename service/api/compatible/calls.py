@@ -11,9 +11,10 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
-from service.api.body import invalid_request, json_problem, read_body
+from service.api.body import read_body
 from service.api.compatible.dialects import Dialect
 from service.api.error_examples import INTERNAL_ERROR
+from service.api.faults import invalid_request, json_problem
 from service.api.recording import begin, end
 from service.api.request_ids import take_id
 from service.api.server_timing import with_server_timing

@@ -35,10 +35,7 @@ def test_the_body_is_what_the_service_reads() -> None:
     body = ScoreRequest.model_validate_json(body_with_timeout(body_without_timeout(ask), 33.5))
     assert (body.query, body.timeout_ms, body.priority) == ("red", 33.5, "batch")
     assert (body.min_score, body.request_id) == (0.5, "auction-1")
-    assert [ad.model_dump() for ad in body.ads] == [
-        {"id": "1", "title": "t", "description": "d", "text": ""},
-        {"id": "2", "title": "", "description": "", "text": "ü"},
-    ]
+    assert body.to_domain("auction-1", 1.0).ads == ask.ads
 
 
 def test_what_is_not_asked_is_not_sent() -> None:
