@@ -6,8 +6,21 @@ Nothing here knows HTTP, text encoding, ONNX or time.
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
+
+MAX_ID_CHARS = 256
+"""Of an ad's id."""
+
+# Printable ASCII: the request id goes into a header and into logs.
+REQUEST_ID_PATTERN = r"^[\x21-\x7e]{1,128}$"
+REQUEST_ID_WORDS = "1 to 128 printable characters of ASCII, and no space among them"
+
+
+def is_request_id(text: str) -> bool:
+    """Whether a text may be echoed and logged as a request id."""
+    return re.fullmatch(REQUEST_ID_PATTERN, text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +35,17 @@ class Ad:
     title: str = ""
     description: str = ""
     text: str = ""
+
+
+def fault_of_texts(title: str | None, description: str | None, text: str | None) -> str | None:
+    """Why the texts make no ad; None where they do. Null, empty and only white space are alike."""
+    has_title = bool((title or "").strip())
+    if (text or "").strip():
+        if has_title or (description or "").strip():
+            return "give either text, or title and description, not both"
+    elif not has_title:
+        return "an ad needs a title or a text that is not empty"
+    return None
 
 
 class Priority(enum.IntEnum):

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.schemas import (
-    MAX_ID_CHARS,
     NOT_BLANK,
     NULL,
     SAYS_SOMETHING,
@@ -17,7 +16,7 @@ from service.api.schemas import (
     StrictBody,
     TimingOut,
 )
-from service.domain import PairStatus
+from service.domain import MAX_ID_CHARS, PairStatus
 from service.pair_seen import Side
 
 MAX_TEXT_CHARS = 8_000

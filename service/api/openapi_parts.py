@@ -16,8 +16,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from service.api.schemas import NULL, REQUEST_ID_HEADER, REQUEST_ID_PATTERN
+from service.api.schemas import NULL, REQUEST_ID_HEADER
 from service.api.server_timing import SERVER_TIMING_HEADER
+from service.domain import REQUEST_ID_PATTERN
 from service.errors import Overloaded, ServiceError, Unauthorized
 
 Responses = dict[int | str, dict[str, Any]]

@@ -13,7 +13,8 @@ from typing import Any
 from fastapi import Request
 from pydantic_core import from_json
 
-from service.api.schemas import REQUEST_ID_HEADER, is_request_id
+from service.api.schemas import REQUEST_ID_HEADER
+from service.domain import is_request_id
 from service.request_record import RequestRecord
 
 RECORD_KEY = "adrel.record"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -14,32 +13,33 @@ from pydantic import (
     model_validator,
 )
 
-from service.domain import Ad, PairStatus, Priority, ScoreQuery
-
-MAX_ID_CHARS = 256
+from service.domain import (
+    MAX_ID_CHARS,
+    REQUEST_ID_PATTERN,
+    REQUEST_ID_WORDS,
+    Ad,
+    PairStatus,
+    Priority,
+    ScoreQuery,
+    fault_of_texts,
+    is_request_id,
+)
 
 NULL = "{null}"
 """A null in an example: the framework drops real ones from the OpenAPI document."""
 
-# Printable ASCII: the request id goes into a header and into logs.
-REQUEST_ID_PATTERN = r"^[\x21-\x7e]{1,128}$"
 REQUEST_ID_HEADER = "X-Request-Id"
 
 
 def _request_id(text: str) -> str:
     if not is_request_id(text):
-        raise ValueError("must be 1 to 128 printable characters of ASCII, and no space among them")
+        raise ValueError(f"must be {REQUEST_ID_WORDS}")
     return text
 
 
 RequestId = Annotated[
     str, AfterValidator(_request_id), Field(json_schema_extra={"pattern": REQUEST_ID_PATTERN})
 ]
-
-
-def is_request_id(text: str) -> bool:
-    """Whether a text from a header may be echoed and logged as a request id."""
-    return re.fullmatch(REQUEST_ID_PATTERN, text) is not None
 
 
 NOT_BLANK: dict[str, Any] = {"minLength": 1, "pattern": r"\S"}
@@ -88,12 +88,9 @@ class AdIn(StrictBody):
 
     @model_validator(mode="after")
     def _says_something_once(self) -> Self:
-        has_title = bool((self.title or "").strip())
-        if (self.text or "").strip():
-            if has_title or (self.description or "").strip():
-                raise ValueError("give either text, or title and description, not both")
-        elif not has_title:
-            raise ValueError("an ad needs a title or a text that is not empty")
+        fault = fault_of_texts(self.title, self.description, self.text)
+        if fault is not None:
+            raise ValueError(fault)
         return self
 
     def to_domain(self) -> Ad:

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from service.client.arguments import described, instance, number
-from service.domain import Ad
+from service.domain import (
+    MAX_ID_CHARS,
+    REQUEST_ID_WORDS,
+    Ad,
+    fault_of_texts,
+    is_request_id,
+)
 
 PriorityName: TypeAlias = Literal["auction", "batch"]
 
@@ -40,15 +46,30 @@ def checked_ask(
 
     Raises:
         TypeError: An argument of another type; says which, and what it takes.
-        ValueError: A priority that there is not, or a `min_score` outside 0-1.
+        ValueError: No service takes it: a query or an ad that says nothing, no ads, an id or a
+            priority that there cannot be, a `min_score` outside 0-1.
     """
     return Ask(
-        instance("query", query, str),
+        _checked_query(query),
         _checked_ads(ads),
-        instance("request_id", request_id, str),
+        _checked_request_id(request_id),
         _checked_priority(priority),
         None if min_score is None else number("min_score", min_score, 0, 1),
     )
+
+
+def _checked_query(query: object) -> str:
+    text = instance("query", query, str)
+    if not text.strip():
+        raise ValueError(f"query: takes a text that is not only white space, got {described(text)}")
+    return text
+
+
+def _checked_request_id(request_id: object) -> str:
+    text = instance("request_id", request_id, str)
+    if not is_request_id(text):
+        raise ValueError(f"request_id: takes {REQUEST_ID_WORDS}, got {described(text)}")
+    return text
 
 
 def _checked_ads(ads: object) -> tuple[Ad, ...]:
@@ -57,10 +78,19 @@ def _checked_ads(ads: object) -> tuple[Ad, ...]:
     if isinstance(ads, str | bytes | Mapping) or not isinstance(ads, Iterable):
         raise TypeError(f"ads: takes a sequence of Ad, got {described(ads)}")
     checked = tuple(ads)
+    if not checked:
+        raise ValueError("ads: takes one Ad or more, got none")
     for index, ad in enumerate(checked):
         instance(f"ads[{index}]", ad, Ad)
         for name in AD_FIELDS:
             instance(f"ads[{index}].{name}", getattr(ad, name), str)
+        if not 1 <= len(ad.id) <= MAX_ID_CHARS:
+            raise ValueError(
+                f"ads[{index}].id: takes 1 to {MAX_ID_CHARS} characters, got {len(ad.id)}"
+            )
+        fault = fault_of_texts(ad.title, ad.description, ad.text)
+        if fault is not None:
+            raise ValueError(f"ads[{index}]: {fault}")
     return checked
 
 

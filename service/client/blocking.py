@@ -92,7 +92,8 @@ class AdrelClient:
         Raises:
             AdrelError: No ad has a score; the kind says why.
             TypeError: An argument of another type, or an unknown option; nothing was sent.
-            ValueError: A number or a priority that no service takes; nothing was sent.
+            ValueError: What no service takes, such as an empty query, no ads or an ad without a
+                text; nothing was sent.
             RuntimeError: The client is closed.
         """
         return self._run(self._calls.begin(query, ads, **options))
@@ -105,7 +106,8 @@ class AdrelClient:
         Args:
             query: What the user typed.
             ads: The result keeps their order.
-            fallback: A plain function from the query and an ad to a score or None.
+            fallback: A plain function from the query and an ad to a score or None. With None the ad
+                keeps its status and has no score; so too where it raises, which is logged.
             **options: As for `score`.
 
         Returns:

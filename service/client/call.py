@@ -191,7 +191,7 @@ class Calls:
 
         Raises:
             TypeError: An argument of another type, or an option that there is not.
-            ValueError: A number out of range, or a priority that there is not.
+            ValueError: What no service takes; see `checked_ask`.
             RuntimeError: The client is closed.
         """
         asked: dict[str, Any] = dict(options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import logging
 from collections.abc import Callable
 from typing import TypeAlias, cast
 
@@ -11,6 +12,8 @@ from service.client.arguments import described, number
 from service.client.ask import Ask
 from service.client.result import AdResult, AdStatus, ScoreResult
 from service.domain import Ad
+
+logger = logging.getLogger(__name__)
 
 Fallback: TypeAlias = Callable[[str, Ad], float | None]
 """From the query and an ad to a score in 0-1, or None. Must be quick: time may be over already."""
@@ -33,23 +36,28 @@ def checked_fallback(fallback: object) -> Fallback:
 def with_fallback(result: ScoreResult, ask: Ask, fallback: Fallback) -> ScoreResult:
     """The result with the fallback's scores where it has none of the model.
 
-    An ad for which the fallback returns None keeps its status. What the fallback raises is raised.
+    An ad for which the fallback returns None keeps its status and has no score. So does one for
+    which it raises, since that would cost all other ads theirs; the log tells of it, once a call.
 
     Raises:
         TypeError: The fallback gave something that is no number.
         ValueError: The fallback gave a score that is not in 0-1.
     """
-    ads = zip(result.scores, ask.ads, strict=True)
-    scores = tuple(
-        one if one.score is not None else _filled(one, ad, ask, fallback) for one, ad in ads
-    )
-    return dataclasses.replace(result, scores=scores)
+    scores, raised = [], []
+    for one, ad in zip(result.scores, ask.ads, strict=True):
+        given = None
+        if one.score is None:
+            try:
+                given = fallback(ask.query, ad)
+            except Exception as error:  # the caller's own function: any
+                raised.append(error)
+        scores.append(one if given is None else _filled(one, given, ask.min_score))
+    if raised:
+        logger.error("the fallback raised for %d ads, first:", len(raised), exc_info=raised[0])
+    return dataclasses.replace(result, scores=tuple(scores))
 
 
-def _filled(empty: AdResult, ad: Ad, ask: Ask, fallback: Fallback) -> AdResult:
-    given = fallback(ask.query, ad)
-    if given is None:
-        return empty
-    score = number(f"the fallback's score for ad {ad.id!r}", given, 0, 1)
-    eligible = None if ask.min_score is None else score >= ask.min_score
+def _filled(empty: AdResult, given: float, min_score: float | None) -> AdResult:
+    score = number(f"the fallback's score for ad {empty.id!r}", given, 0, 1)
+    eligible = None if min_score is None else score >= min_score
     return dataclasses.replace(empty, score=score, status=AdStatus.FALLBACK, eligible=eligible)

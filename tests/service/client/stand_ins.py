@@ -38,7 +38,7 @@ class FakeTime:
 def answer_to(asked: dict[str, Any], **changes: object) -> dict[str, Any]:
     """What the service would say, with every ad scored."""
     scores = [
-        {"id": ad["id"], "score": 0.5 + 0.1 * index, "status": "ok"}
+        {"id": ad["id"], "score": 0.5 + 0.1 * (index % 5), "status": "ok"}
         for index, ad in enumerate(asked["ads"])
     ]
     if "min_score" in asked:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from service.api.schemas import ScoreRequest
 from service.client import Ad
 from service.client.ask import Ask, checked_ask
 from tests.service.client.stand_ins import ADS
@@ -18,7 +23,50 @@ def test_what_can_be_asked_is_taken_as_it_is() -> None:
 
 
 def test_limits_that_are_a_services_own_are_not_guessed_here() -> None:
-    assert checked_ask("", [], "r") == Ask("", (), "r")
+    many = (Ad("A", text="x" * 100_000),) * 1001
+    assert checked_ask("q", many, "r") == Ask("q", many, "r")
+
+
+@pytest.mark.parametrize(
+    ("query", "ads", "request_id", "message"),
+    [
+        ("", ADS, "r", "query: takes a text that is not only white space, got str ''"),
+        (" \n", ADS, "r", "query: takes a text that is not only white space"),
+        ("q", [], "r", "ads: takes one Ad or more, got none"),
+        ("q", [*ADS, Ad("C")], "r", "ads[2]: an ad needs a title or a text that is not empty"),
+        ("q", [Ad("A", description="d")], "r", "ads[0]: an ad needs a title or a text"),
+        ("q", [Ad("A", "t", text="x")], "r", "ads[0]: give either text, or title and description"),
+        ("q", [Ad("", "t")], "r", "ads[0].id: takes 1 to 256 characters, got 0"),
+        ("q", [Ad("x" * 257, "t")], "r", "ads[0].id: takes 1 to 256 characters, got 257"),
+        ("q", ADS, "", "request_id: takes 1 to 128 printable characters"),
+        ("q", ADS, "a b", "request_id: takes 1 to 128 printable characters"),
+        ("q", ADS, "x" * 129, "request_id: takes 1 to 128 printable characters"),
+    ],
+)
+def test_what_no_service_takes_is_refused_here_by_its_field(
+    query: str, ads: list[Ad], request_id: str, message: str
+) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the message is what is checked
+        checked_ask(query, ads, request_id)
+    assert str(caught.value).startswith(message)
+
+
+AD_TEXTS = st.sampled_from(["", " ", "red shoe"])
+ANY_IDS = st.sampled_from(["", "r", "a b", "x" * 128, "x" * 129, "\u00e4", "a\n"])
+
+
+@given(st.builds(Ad, ANY_IDS, AD_TEXTS, AD_TEXTS, AD_TEXTS), ANY_IDS, AD_TEXTS)
+def test_what_is_refused_here_is_what_the_service_would_refuse(
+    ad: Ad, request_id: str, query: str
+) -> None:
+    fields = {"query": query, "ads": [dataclasses.asdict(ad)], "request_id": request_id}
+    try:
+        ScoreRequest.model_validate(fields)
+    except ValidationError:
+        with pytest.raises(ValueError, match=":"):
+            checked_ask(query, [ad], request_id)
+    else:
+        checked_ask(query, [ad], request_id)
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_an_answer_that_breaks_off_is_not_asked_for_again() -> None:
 
 def test_an_answer_that_repeats_long_ids_is_not_too_long() -> None:
     with blocking_client(FakeService()) as client:
-        assert client.score("shoe", [Ad("A" * 100_000, text="red shoe")]).complete
+        assert client.score("shoe", [Ad("A" * 256, "shoe")] * 300).complete
 
 
 @pytest.mark.parametrize("status", [200, 503])
@@ -305,7 +305,7 @@ def test_a_partial_answer_is_filled_and_keeps_what_the_model_gave() -> None:
 def test_a_wrong_request_is_raised_although_there_is_a_fallback() -> None:
     service = FakeService([refusal(422, "invalid_request", [{"field": "query"}])])
     with blocking_client(service) as client, pytest.raises(RequestRefused) as caught:
-        client.score_or_fallback(" ", ADS, lambda *_: 0.5)
+        client.score_or_fallback("\ud800", ADS, lambda *_: 0.5)
     assert caught.value.details == ({"field": "query"},)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from fractions import Fraction
 
 import numpy as np
@@ -39,6 +40,25 @@ def test_only_ads_without_a_score_are_asked_about_and_are_marked() -> None:
 
 def test_an_ad_about_which_the_fallback_knows_nothing_keeps_its_status() -> None:
     assert with_fallback(PARTIAL, ask(), lambda *_: None) == PARTIAL
+
+
+def test_a_fallback_that_raises_costs_its_ad_a_score_and_no_other_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fallback(_: str, ad: Ad) -> float:
+        return {"C": 0.25}[ad.id]
+
+    ids = "ABCD"
+    none = dataclasses.replace(
+        PARTIAL, scores=tuple(AdResult(one, None, AdStatus.FAILED) for one in ids)
+    )
+    asked = Ask("shoe", tuple(Ad(one, "shoe") for one in ids), "r")
+    filled = with_fallback(none, asked, fallback)
+    assert [ad.score for ad in filled.scores] == [None, None, 0.25, None]
+    assert [ad.status for ad in filled.scores] == ["failed", "failed", "fallback", "failed"]
+    (told,) = caplog.records
+    assert told.message.startswith("the fallback raised for 3 ads")
+    assert "KeyError: 'A'" in caplog.text
 
 
 @pytest.mark.parametrize(("score", "eligible"), [(0.5, True), (0.49, False)])

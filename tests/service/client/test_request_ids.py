@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from service.api.schemas import is_request_id
 from service.client.request_ids import RequestIds
+from service.domain import is_request_id
 
 
 def test_no_id_is_given_twice_whichever_thread_asks() -> None:
