@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from model_export.errors import ExportError
+from service.command_line import OptionParser
 from service.startup_errors import StartupError
 
 EXIT_BROKEN_PIPE = 141
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         pretrain_command,
     )
 
-    parser = argparse.ArgumentParser(
+    parser = OptionParser(
         prog="python -m model_export",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -29,6 +29,7 @@ from service.log_writer import BackgroundHandler
 from service.model_life.loaded_model import LoadedModel
 from service.server import AdminServer, Server
 from service.settings import Settings
+from service.settings_given import log_differing
 
 # Longer than the idle timeout of common load balancers (60 s), so that they close first and never
 # send a request into a connection that we are closing.
@@ -85,6 +86,7 @@ def serve(settings: Settings, log: BackgroundHandler) -> int:
         admin_listener = bind(settings.admin_host, settings.admin_port)
     keys = keys_of(settings)
     assembled = assemble(settings, load_model(settings), keys, admin_listener)
+    log_differing(settings)
     state = assembled.state
     # Looked up when the signals come: the application sets them when it has started.
     server = Server(

@@ -6,6 +6,8 @@ Every field is a command-line option (`--max-batch-pairs`) and an environment va
 
 from __future__ import annotations
 
+import argparse
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -19,6 +21,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from service.command_line import OptionParser
 from service.settings_given import (
     ENV_PREFIX,
     describe,
@@ -44,7 +47,6 @@ class Settings(BaseSettings):
         frozen=True,
         extra="forbid",
         use_attribute_docstrings=True,
-        cli_prog_name="python -m service",
         cli_kebab_case=True,
         cli_hide_none_type=True,
         cli_avoid_json=True,
@@ -233,7 +235,13 @@ def load_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
     refuse_empty_keys(environ)
     refuse_unusable_options(argv)
     try:
-        cli = CliSettingsSource[object](Settings, cli_parse_args=list(argv))
+        parser = OptionParser(
+            prog="python -m service",
+            description=inspect.getdoc(Settings),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        cli = CliSettingsSource[object](Settings, cli_parse_args=list(argv), root_parser=parser)
         return Settings(_cli_settings_source=cli)
     except ValidationError as error:
         raise InvalidSetting(describe(error)) from error

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from pydantic import ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from service.startup_errors import InvalidSetting, UnknownSetting
+
+logger = logging.getLogger(__name__)
 
 ENV_PREFIX = "ADREL_"
 
@@ -87,5 +90,26 @@ def describe(error: ValidationError) -> str:
     for fault in error.errors(include_url=False):
         name = ".".join(str(part) for part in fault["loc"])
         shown = f" (got {fault['input']!r})" if name else ""
-        faults.append(f"{name + ': ' if name else ''}{fault['msg']}{shown}")
+        problem = fault["msg"].removeprefix("Value error, ")
+        faults.append(f"{name + ': ' if name else ''}{problem}{shown}")
     return "; ".join(faults)
+
+
+def log_differing(settings: BaseModel) -> None:
+    """Say once what the process serves with."""
+    facts = {"settings": differing(settings)}
+    logger.info("settings, where they are not the defaults", extra=facts)
+
+
+def differing(settings: BaseModel) -> dict[str, object]:
+    """The settings that are not at their defaults; of secrets only that they are set.
+
+    Args:
+        settings: Effective ones.
+    """
+    shown: dict[str, object] = {}
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if value != field.default:
+            shown[name] = "set, not shown" if isinstance(value, SecretStr) else value
+    return shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 
 from service.api import error_handlers, probes
 from service.api.state import ServiceState
@@ -19,7 +20,10 @@ def create_admin_app(state: ServiceState, routers: Sequence[APIRouter] = ()) -> 
     """
     app = FastAPI(title="adrel admin", openapi_url=None, redirect_slashes=False)
     app.state.service = state
+    paths: set[str] = set()
     for router in (probes.router, probes.metrics_router, *routers):
         app.include_router(router)
-    error_handlers.install(app)
+        paths |= {route.path for route in router.routes if isinstance(route, APIRoute)}
+    there = f"the operators' port has {', '.join(sorted(paths))}"
+    error_handlers.install(app, what_there_is=there)
     return app

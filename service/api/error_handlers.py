@@ -136,13 +136,13 @@ async def _on_service_error(request: Request, error: Exception) -> Response:
     return service_error_response(request, error)
 
 
-def _on_http_exception(foreign_body: ForeignBody) -> ExceptionHandler:
+def _on_http_exception(foreign_body: ForeignBody, what_there_is: str) -> ExceptionHandler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101  # registered for it alone
         path, status = request.url.path, error.status_code
         # Other servers of ASGI than ours may pass on bytes that are not UTF-8, which JSON cannot.
         shown = path[:MAX_QUOTED_CHARS].encode("utf-8", "replace").decode()
-        message = f"{request.method} {shown}: {error.detail}; see /docs"
+        message = f"{request.method} {shown}: {error.detail}; {what_there_is}"
         headers = {REQUEST_ID_HEADER: request_id(request), **_with_head(error.headers or {})}
         foreign = foreign_body(path, status, message)
         if foreign is not None:
@@ -174,14 +174,17 @@ def _on_unknown_error(foreign_body: ForeignBody) -> ExceptionHandler:
     return handle
 
 
-def install(app: FastAPI, foreign_body: ForeignBody = lambda *_: None) -> None:
+def install(
+    app: FastAPI, foreign_body: ForeignBody = lambda *_: None, what_there_is: str = "see /docs"
+) -> None:
     """Answer every error of `app` in our shape.
 
     Args:
         app: The application.
         foreign_body: From path, status and message the body for a path or method that does not
             exist, or for a fault of ours, where the path is another protocol's; None elsewhere.
+        what_there_is: Said beside a path or method that does not exist.
     """
     app.add_exception_handler(ServiceError, _on_service_error)
-    app.add_exception_handler(HTTPException, _on_http_exception(foreign_body))
+    app.add_exception_handler(HTTPException, _on_http_exception(foreign_body, what_there_is))
     app.add_exception_handler(Exception, _on_unknown_error(foreign_body))

@@ -11,6 +11,7 @@ from pathlib import Path
 from service.bulk.errors import BulkError
 from service.bulk.score_file import FileJob, Summary, score_file
 from service.bulk.table import PartSize
+from service.command_line import OptionParser
 from service.cpu import usable_cores
 from service.errors import InferenceFailed
 from service.scoring.bundle import Bundle, open_bundle
@@ -76,7 +77,7 @@ def _told(summary: Summary, job: FileJob, bundle: Bundle) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = OptionParser(
         prog="python -m service score-file",
         description="Score every pair of a file. JSON Lines (.jsonl), CSV (.csv) and Parquet "
         "(.parquet), by the suffix of each name.",

@@ -23,6 +23,7 @@ from service.metrics.reload_metrics import ReloadMetrics
 from service.metrics.worker_metrics import WorkerMetrics
 from service.model_life.reload_on_signal import ReloadOnSignal
 from service.settings import Settings
+from service.settings_given import log_differing
 from service.startup_errors import InvalidSetting
 from service.workers.core_sets import CoreShare, core_shares
 from service.workers.folder_life import own_folder
@@ -93,7 +94,7 @@ class Supervisor:
         admin_listener: socket.socket | None,
         folder: Path,
     ) -> None:
-        self._settings_argv = settings_argv
+        self._settings, self._settings_argv = settings, settings_argv
         self._shares = shares
         self._listener = listener
         self._admin_listener = admin_listener
@@ -158,6 +159,7 @@ class Supervisor:
         # Alone, so that what is wrong with the bundle or the machine is told once.
         await self._first_serves(first, lives[0])
         if not lives[0].done():
+            log_differing(self._settings)
             lives += [asyncio.create_task(slot.keep_up(stopping)) for slot in others]
         asked = asyncio.create_task(stop.first.wait())
         await asyncio.wait({asked, *lives}, return_when=asyncio.FIRST_COMPLETED)

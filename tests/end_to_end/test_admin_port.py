@@ -43,7 +43,16 @@ def test_metrics_are_on_the_admin_port_alone_and_probes_on_both(tiny_bundle_int8
         assert admin.post("/admin/reload", headers=key).json()["result"] == "unchanged"
         reload = service.client.post("/admin/reload", headers=key)
         assert reload.json()["error"]["code"] == "not_found"
-        assert admin.post("/v1/score", json={}, headers=key).json()["error"]["code"] == "not_found"
+        lost = admin.post("/v1/score", json={}, headers=key).json()["error"]
+        assert lost["code"] == "not_found"
+        assert lost["message"] == (
+            "POST /v1/score: Not Found; the operators' port has /admin/reload, /livez, /metrics, "
+            "/readyz, /v1/model, /v1/models"
+        )
+        (shown,) = [entry["settings"] for entry in service.log if "settings" in entry]
+        assert shown["admin_port"] == 0
+        assert shown["api_keys"] == "set, not shown"
+        assert keys["ADREL_API_KEYS"] not in str(service.log)
 
 
 def test_keys_of_operators_alone_open_it_where_there_are_any(

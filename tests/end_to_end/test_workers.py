@@ -215,6 +215,11 @@ def test_log_lines_say_which_worker_wrote_them(service: RunningService) -> None:
     assert {entry["worker"] for entry in listening} == {1, 2}
 
 
+def test_the_settings_are_logged_once_for_all_workers(service: RunningService) -> None:
+    (shown,) = [entry["settings"] for entry in service.log if "settings" in entry]
+    assert shown["workers"] == 2
+
+
 N_CALLERS = 6
 N_ADS = 600
 

@@ -133,16 +133,19 @@ MAY_IMPORT = {
     "service/bulk": {
         *FOUNDATION,
         "service.api.schemas",  # the same rules, in the same words
+        "service.command_line",
         "service.cpu",
         "service.scoring",
         "service.bulk",
     },
     "service/settings.py": {
+        "service.command_line",
         "service.settings_given",
         "service.shared_cache.address",
         "service.startup_errors",
     },
     "service/settings_given.py": {"service.startup_errors"},
+    "service/command_line.py": set(),
     "service/listening.py": {"service.startup_errors"},
     "service/workers/core_sets.py": {"service.cpu", "service.startup_errors"},
     "service/workers/folder_life.py": {"service.startup_errors", "service.workers.shared_folder"},

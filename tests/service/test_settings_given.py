@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.settings import load_settings
+from service.settings_given import differing
 from service.startup_errors import InvalidSetting, UnknownSetting
 
 
@@ -59,3 +60,20 @@ def test_secrets_are_no_option_and_are_not_shown(
         load_settings(argv, {})
     assert f"use {instead}" in str(told.value)
     assert "secret" not in str(told.value)
+
+
+def test_a_refusal_is_in_our_words_alone() -> None:
+    with pytest.raises(InvalidSetting) as told:
+        load_settings(["--default-timeout-ms", "90000"], {})
+    assert str(told.value) == "default_timeout_ms is 90000, over max_timeout_ms 60000"
+
+
+def test_settings_that_are_not_at_their_defaults_can_be_shown_and_secrets_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert differing(load_settings([], {})) == {}
+    monkeypatch.setenv("ADREL_API_KEYS", "secret-0123456789")
+    monkeypatch.setenv("ADREL_MAX_QUEUE_MS", "40")
+    shown = differing(load_settings(["--workers", "1", "--port", "0"], {}))
+    assert shown == {"port": 0, "api_keys": "set, not shown", "max_queue_ms": 40}
+    assert "secret" not in str(shown)
