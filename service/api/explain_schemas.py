@@ -66,7 +66,9 @@ class ExplainRequest(StrictBody):
     )
     ad: ExplainAdIn = Field(description="The ad.")
     timeout_ms: float | None = Field(
-        default=None, gt=0, description="The answer leaves by then, with the words that are ready."
+        default=None,
+        gt=0,
+        description="The answer is made to leave by then, with the words that are ready.",
     )
     request_id: RequestId | None = Field(default=None, description="Echoed; made up when absent.")
 

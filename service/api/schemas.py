@@ -136,8 +136,9 @@ class ScoreRequest(StrictBody):
     timeout_ms: float | None = Field(
         default=None,
         gt=0,
-        description="The answer leaves by then, with the scores that are ready. Counts from when "
-        "the headers are read; {default_timeout_ms} where neither this nor the header is given.",
+        description="The answer is made to leave by then, with the scores that are ready. Counts "
+        "from when the headers are read; {default_timeout_ms} where neither this nor the header "
+        "is given.",
         json_schema_extra={"maximum": "{max_timeout_ms}"},
     )
     priority: Literal["auction", "batch"] | None = Field(

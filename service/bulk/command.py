@@ -82,8 +82,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Score every pair of a file. JSON Lines (.jsonl), CSV (.csv) and Parquet "
         "(.parquet), by the suffix of each name.",
         epilog="Exit codes: 0 every row has a score; 3 complete, and some rows were rejected; 1 no "
-        "output, the reason is on stderr; 2 wrong options; 128 + n stopped by signal n. After 1 "
-        "and after any stop, --resume goes on.",
+        "new output, the reason is on stderr; 2 wrong options; 128 + n stopped by signal n. After "
+        "any stop, and after 1 once the reason is mended, --resume goes on. After 0 and 3 nothing "
+        "is left to go on with: --resume then changes nothing and ends with 1.",
     )
     add = parser.add_argument
     add("--bundle", type=Path, default=Path("bundles/default"), metavar="DIR", help="%(default)s")
@@ -113,7 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--resume",
         action="store_true",
-        help="go on with what a run that was stopped has left in OUT.parts, if there is any",
+        help="go on with what a run that was stopped has left in OUT.parts; begin where there is "
+        "none; refuse where a run has ended and OUT is there, whole",
     )
     add(
         "--threads",

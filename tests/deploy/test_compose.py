@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.settings import Settings
-from tests.deploy.repository import COMPOSE, ROOT, read_yaml
+from tests.deploy.repository import COMPOSE, DEPLOY, ROOT, read_yaml
 
 SERVICES: dict[str, Any] = read_yaml(COMPOSE)["services"]
 USUAL = [name for name, service in SERVICES.items() if "profiles" not in service]
@@ -22,6 +22,14 @@ def with_defaults(text: str) -> str:
 
 def test_the_service_and_its_monitoring_start_where_no_profile_is_asked_for() -> None:
     assert USUAL == ["adrel", "prometheus", "grafana"]
+
+
+def test_every_variable_stands_in_the_operators_page_with_its_default() -> None:
+    told = re.findall(r"\$\{(\w+):-([^}]*)\}", COMPOSE.read_text(encoding="utf-8"))
+    page = (DEPLOY / "OPERATING.md").read_text(encoding="utf-8")
+    section = page.partition("\n## With docker compose\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", section, re.MULTILINE)
+    assert sorted(rows) == sorted({(name, default or "(empty)") for name, default in told})
 
 
 def test_the_load_test_ends_and_publishes_nothing() -> None:

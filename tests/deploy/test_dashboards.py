@@ -144,3 +144,19 @@ def test_every_query_is_promql(tmp_path: Path) -> None:
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert f"{len(rules)} rules found" in checked.stdout
+
+
+def all_titles() -> set[str]:
+    """Of dashboards, rows and panels."""
+    read = [read_json(dashboard) for dashboard in DASHBOARDS]
+    inside = [panel["title"] for dashboard in read for panel in dashboard["panels"]]
+    return {*inside, *(dashboard["title"] for dashboard in read)}
+
+
+@pytest.mark.parametrize("page", ["OPERATING.md", "prometheus/README.md"])
+def test_what_the_pages_send_operators_to_look_at_is_there(page: str) -> None:
+    text = re.sub(r"`[^`]*`", "", (DEPLOY / page).read_text(encoding="utf-8"))
+    named = set(re.findall(r"(?<![*\w])\*([^*\s][^*\n]*)\*(?![*\w])", text))
+    assert named
+    questions = {f"{title.partition('?')[0]}?" for title in all_titles() if "?" in title}
+    assert named - all_titles() - questions == set()

@@ -90,6 +90,10 @@ def test_a_run_that_has_ended_leaves_nothing_to_resume_and_says_so(
     assert main(arguments(tiny_bundle_int8, path, out), 10_000) == 1
     assert "exists already" in capsys.readouterr().err
     assert out.read_bytes() == before
+    with pytest.raises(SystemExit):
+        main(["--help"], 10_000)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "After 0 and 3 nothing is left to go on with" in told
 
 
 @pytest.mark.parametrize(
