@@ -46,7 +46,7 @@ def checked_ask(
 
     Raises:
         TypeError: An argument of another type; says which, and what it takes.
-        ValueError: No service takes it: a query or an ad that says nothing, no ads, an id or a
+        ValueError: What no service takes: a query or an ad that says nothing, no ads, an id or a
             priority that there cannot be, a `min_score` outside 0-1.
     """
     return Ask(

@@ -4,6 +4,8 @@ import json
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from service.api.body import parse_score_request
@@ -88,3 +90,19 @@ def test_a_thousand_ads_of_unknown_fields_hold_nobody_up() -> None:
         parse_score_request(content, MAX_ADS)
     assert time.process_time() - began_s < 0.5
     assert told.value.message.endswith(f"(and {16 * MAX_ADS - 1 - MAX_ADS} more)")
+
+
+ANY_VALUE = st.sampled_from(["null", '"x"', '""', "1", "true", "[]", "{}", "1e400", "NaN", '" "'])
+ANY_FIELD = st.sampled_from(["id", "title", "description", "text", "colour"])
+
+
+@given(st.lists(st.lists(st.tuples(ANY_FIELD, ANY_VALUE), max_size=5), min_size=1, max_size=4))
+def test_whatever_is_wrong_with_an_ad_it_is_named(ads: list[list[tuple[str, str]]]) -> None:
+    bodies = ["{" + ", ".join(f'"{name}": {value}' for name, value in ad) + "}" for ad in ads]
+    content = f'{{"query": "red", "ads": [{", ".join(bodies)}]}}'.encode()
+    try:
+        ScoreRequest.model_validate_json(content)
+    except ValidationError:
+        with pytest.raises(InvalidRequest) as told:
+            parse_score_request(content, MAX_ADS)
+        assert all(name.startswith(("ads[", "body")) for name in named(told.value))
