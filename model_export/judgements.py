@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 LARGEST_MAX_GRADE = 20  # enters gains as a power of two
 USUAL_MAX_GRADE = 3.0
-"""Best grade of a `grade`, and of its raters, that comes with a label and without its maximum."""
+"""Best grade of a `grade`, and of its raters, beside a label and without a maximum."""
 
 
 @dataclass(frozen=True, slots=True)
