@@ -6,7 +6,7 @@ ExportError
 |- AdapterMismatch       an adapter was made for other base weights
 |- DamagedDelta          a student's weight delta is not the file that it should be
 |- UnsupportedCheckpoint the checkpoint cannot be served, and why
-|- RelevanceReversed     scores fall where relevance rises, so no score map fits
+|- RelevanceReversed     scores do not rise with relevance, so no score map fits
 |- QuantizationFailed    the graph does not have the shape that the recipe needs
 `- ParityFailed          the exported graph does not score like the original
 """
@@ -45,12 +45,15 @@ class RelevanceReversed(ExportError):
 
     Args:
         slope: Of relevance over the logit, 0 or below.
+        auc: Of the logits.
     """
 
-    def __init__(self, slope: float) -> None:
+    def __init__(self, slope: float, auc: float) -> None:
         super().__init__(
-            f"score calibration found a slope of {slope:.3g}: higher logits mean less relevant; "
-            "check which label means relevant"
+            f"the model does not order these pairs by relevance: AUC {auc:.2f}, where chance is "
+            f"0.5 (slope of relevance over the logit {slope:.3g}), and no score calibration mends "
+            "that. Train it on more or other pairs; if the AUC is far below 0.5, check which label "
+            "means relevant"
         )
 
 

@@ -15,7 +15,7 @@ from model_export.calibration_words import reasons_of
 from model_export.checkpoint import Checkpoint
 from model_export.errors import ParityFailed, QuantizationFailed, UnsupportedCheckpoint
 from model_export.evidence import evidence_of
-from model_export.fit_calibration import fit_score_calibration, require_both_classes
+from model_export.fit_calibration import fit_score_calibration, require_both_classes, require_rising
 from model_export.half_precision import to_half_precision
 from model_export.options import ExportOptions
 from model_export.pairs import LabelledPair
@@ -25,7 +25,6 @@ from model_export.to_onnx import convert
 from model_export.token_rows import lay_out_token_rows
 from model_export.write_bundle import GoldenPair, check_target, write_bundle
 from service.scoring.calibration import Identity, ScoreCalibration, to_scores
-from service.scoring.head import margin
 from service.scoring.manifest import Manifest
 from service.scoring.target import WEIGHT_BITS
 
@@ -65,6 +64,7 @@ def export_bundle(
     for note in filter(None, (*checkpoint.notes, checkpoint.length_note)):
         report(f"note: {note}")
     with TemporaryDirectory() as folder:
+        proof = _prepare(checkpoint, labelled, Path(folder), report)
         report(f"[1/5] convert {checkpoint.name} ({type(checkpoint.model).__name__}) to ONNX, fuse")
         try:
             graph = convert(checkpoint.model, checkpoint.tokenizer, for_gpu=options.for_gpu)
@@ -73,8 +73,6 @@ def export_bundle(
         layout = "fused"
         if not options.for_gpu and lay_out_token_rows(graph):
             layout = "fused, token rows"
-        proof = _prepare(checkpoint, labelled, Path(folder))
-        _warn_of_unknown_tokens(proof, report)
         report(f"[2/5] parity of torch and fp32 ({layout}) on {len(proof.encoded)} pairs")
         fp32 = proof.measure(graph, "fp32", "fp32", options.tolerances_of("fp32"))
         _tell(fp32, report)
@@ -87,12 +85,7 @@ def export_bundle(
             stages, note = _reduce(proof, fp32, options, report)
         served = stages[-1]
         calibration, fit = _calibrate(proof, served)
-        if fit is not None and checkpoint.calibration is not None:
-            report("note: the score calibration stored with the checkpoint is replaced")
-        report(f"[4/5] score calibration: {calibration.method}, {calibration.fitted_on}")
-        if fit is not None:
-            for line in reasons_of(fit, len(labelled), len({pair.query for pair in labelled})):
-                report(f"      {line}")
+        _tell_of_calibration(proof, calibration, fit, report)
         scores = to_scores(served.logits, checkpoint.head, calibration)
         facts = bundle_facts(proof, stages, options, calibration, fit, scores, note)
         report(f"[5/5] write {out}")
@@ -106,11 +99,20 @@ def export_bundle(
         )
 
 
-def _prepare(checkpoint: Checkpoint, labelled: Sequence[LabelledPair], folder: Path) -> Proof:
+def _prepare(
+    checkpoint: Checkpoint, labelled: Sequence[LabelledPair], folder: Path, report: Report
+) -> Proof:
+    """What the original says; refused where it does not order the labelled pairs."""
     from tqdm import tqdm
 
     with tqdm(unit="pair", desc="torch", file=sys.stderr, disable=None, leave=False) as progress:
-        return Proof(checkpoint, labelled, folder, progress.update)
+        proof = Proof(checkpoint, labelled, folder, progress.update)
+    _warn_of_unknown_tokens(proof, report)
+    if labelled:
+        require_rising(
+            proof.margins_of_labelled(proof.reference), [pair.label for pair in labelled]
+        )
+    return proof
 
 
 def _warn_of_unknown_tokens(proof: Proof, report: Report) -> None:
@@ -171,12 +173,31 @@ def _calibrate(proof: Proof, served: Measured) -> tuple[ScoreCalibration, Calibr
         return proof.checkpoint.calibration or Identity(), None
     pairs = proof.labelled
     fit = fit_score_calibration(
-        margin(proof.of_labelled(served.logits), proof.checkpoint.head),
+        proof.margins_of_labelled(served.logits),
         [pair.label for pair in pairs],
         [pair.query for pair in pairs],
         f"{len(pairs)} pairs given at export",
     )
     return fit.calibration, fit
+
+
+def _tell_of_calibration(
+    proof: Proof, calibration: ScoreCalibration, fit: CalibrationFit | None, report: Report
+) -> None:
+    if fit is not None and proof.checkpoint.calibration is not None:
+        report("note: the score calibration stored with the checkpoint is replaced")
+    if fit is None and calibration == Identity():
+        report("[4/5] no score calibration")
+        report(
+            "warning: scores are not calibrated: 0.8 need not mean that 80 of 100 such pairs are "
+            "relevant; give labelled pairs with --calibrate"
+        )
+        return
+    report(f"[4/5] score calibration: {calibration.method}, {calibration.fitted_on}")
+    if fit is not None:
+        pairs = proof.labelled
+        for line in reasons_of(fit, len(pairs), len({pair.query for pair in pairs})):
+            report(f"      {line}")
 
 
 def _golden(proof: Proof, served: Measured) -> list[GoldenPair]:

@@ -109,6 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model_export.export import export_bundle
     from model_export.options import ExportOptions
     from model_export.pairs import read_pairs
+    from model_export.training_reports import doubt_of
 
     options = ExportOptions(
         precision=arguments.precision,
@@ -124,6 +125,9 @@ def run(arguments: argparse.Namespace) -> int:
         for pair in read_pairs(path, max_grade=max_grade, tell=print)
     ]
     checkpoint = _load(arguments)
+    own = arguments.adapter or arguments.checkpoint
+    if own is not None and (doubt := doubt_of(Path(own))):
+        print(f"warning: {doubt}")
     manifest = export_bundle(checkpoint, options, arguments.out, labelled)
     print(f"bundle {manifest.model.name} {manifest.model.version} is ready in {arguments.out}")
     return 0

@@ -29,13 +29,11 @@ from model_export.held_out_margins import held_out_margins, write_calibration
 from model_export.out_folder import move_into, partial_folder, write_report
 from model_export.pair_notes import contradictions_between
 from model_export.pairs import LabelledPair, read_pairs
-from model_export.recipe import FinetuneRecipe
+from model_export.recipe import REPORT_FILE, FinetuneRecipe
 from model_export.training import FIGURE
 from model_export.write_checkpoint import save_checkpoint
 from service.scoring.bundle_files import sha256_of
 from service.scoring.calibration import sigmoid
-
-REPORT_FILE = "training_report.json"
 
 Tell = Callable[[str], None]
 

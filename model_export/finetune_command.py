@@ -8,7 +8,14 @@ from pathlib import Path
 from model_export.errors import ExportError
 from model_export.pair_options import add_max_grade, max_grade_of
 from model_export.printed_report import print_report
-from model_export.recipe import DEFAULT_BASE, LOSSES_OF_HEAD, USUAL, FinetuneRecipe, recipe_for
+from model_export.recipe import (
+    DEFAULT_BASE,
+    LOSSES_OF_HEAD,
+    REPORT_FILE,
+    USUAL,
+    FinetuneRecipe,
+    recipe_for,
+)
 from model_export.recipe_options import (
     BATCH_PAIRS,
     LEARNING_RATE,
@@ -81,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(set(names)) < len(names):
         raise ExportError(f"two --dev files have one name, which figures go by: {sorted(names)}")
 
-    from model_export.finetune import REPORT_FILE, finetune
+    from model_export.finetune import finetune
 
     require_usable(arguments.out, REPORT_FILE, overwrite=arguments.overwrite)
     print_report(

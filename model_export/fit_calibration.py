@@ -12,7 +12,7 @@ from model_export.calibration_fit import CalibrationFit, Candidate, figures_of, 
 from model_export.errors import ExportError, RelevanceReversed
 from model_export.goodness_of_fit import chance_calibration_error
 from model_export.logistic import fit_logistic
-from model_export.metrics import pair_log_losses
+from model_export.metrics import auc, pair_log_losses
 from model_export.query_folds import query_folds
 from model_export.score_maps import FITS, Fit
 from service.scoring.calibration import MAX_OFFSET, ScoreCalibration, sigmoid
@@ -79,7 +79,7 @@ def fit_score_calibration(
     if not len(values) == len(targets) == len(groups):
         raise ValueError(f"{len(values)} margins, {len(targets)} labels, {len(groups)} groups")
     require_both_classes(targets)
-    _require_sense(values, targets)
+    require_rising(values, targets)
     maps = [fit(values, targets, fitted_on) for fit in FITS]
     deals = [query_folds(groups, targets > 0.5, deal=deal) for deal in range(DEALS)]
     folds = [deal for deal in deals if deal is not None]
@@ -117,7 +117,18 @@ def _choose(candidates: Sequence[Candidate], losses: Sequence[NDArray[np.float64
     return (of_shape or good or [0])[0]
 
 
-def _require_sense(margins: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+def require_rising(margins: ArrayLike, labels: ArrayLike) -> None:
+    """Go on only where relevance grows with the log-odds, so that there is something to map.
+
+    Args:
+        margins: (n,) log-odds of relevance before calibration.
+        labels: (n,) relevance in 0-1, some above 0.5 and some not.
+
+    Raises:
+        ExportError: Margins that are not finite or do not grow with relevance, or labels outside
+            0-1.
+    """
+    margins, labels = np.asarray(margins, np.float64), np.asarray(labels, np.float64)
     wrong = int((~(np.abs(margins) <= MAX_OFFSET)).sum())  # NaN compares false
     if wrong:
         raise ExportError(
@@ -130,7 +141,7 @@ def _require_sense(margins: NDArray[np.float64], labels: NDArray[np.float64]) ->
         spread = float(margins.std())
         slope = fit_logistic(margins / spread, 0.98 * labels + 0.01)[0] / spread
     if slope <= 0:
-        raise RelevanceReversed(slope)
+        raise RelevanceReversed(slope, auc(labels, margins))
 
 
 def _held_out_scores(

@@ -25,6 +25,7 @@ from service.errors import InferenceFailed
 from service.scoring.bulk import bulk_logits
 from service.scoring.calibration import Identity, Scores, to_scores
 from service.scoring.encoding import EncodedPair
+from service.scoring.head import Margins, margin
 from service.scoring.onnx_model import OnnxModel
 from service.startup_errors import BundleIncompatible
 
@@ -185,6 +186,10 @@ class Proof:
     def of_labelled(self, values: Logits) -> Logits:
         """The rows of the labelled pairs."""
         return values[self.n_made :]
+
+    def margins_of_labelled(self, logits: Logits) -> Margins:
+        """Log-odds of relevance of the labelled pairs before calibration."""
+        return margin(self.of_labelled(logits), self.checkpoint.head)
 
     def _quality(self, logits: Logits) -> Quality | None:
         if not self.labelled:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
+REPORT_FILE = "training_report.json"
+
 RELEVANT_VOTE = 0.5
 """Raters' votes from here on count as relevant: of grades 0-3 that is 2 and 3, as in the labels of
 the Chorus pairs."""

@@ -26,6 +26,7 @@ from model_export.errors import (
     ExportError,
     ParityFailed,
     QuantizationFailed,
+    RelevanceReversed,
     UnsupportedCheckpoint,
 )
 from model_export.export import export_bundle
@@ -161,6 +162,30 @@ def test_without_labelled_pairs_the_calibration_of_the_checkpoint_is_served(
     manifest = export_bundle(calibrated, quick("fp32"), tmp_path / "out", report=quiet)
     assert manifest.score_calibration == stored
     assert manifest.quality == {}
+
+
+def test_a_model_without_a_calibration_is_warned_of_and_one_with_it_is_not(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    stored = Platt(slope=0.5, intercept=-1.0, fitted_on="dev")
+    for name, calibration in (("plain", None), ("calibrated", stored)):
+        lines: list[str] = []
+        model = replace(checkpoint, calibration=calibration)
+        export_bundle(model, quick("fp32"), tmp_path / name, report=lines.append)
+        warned = any(line.startswith("warning: scores are not calibrated") for line in lines)
+        assert warned is (calibration is None)
+
+
+def test_a_model_that_does_not_order_the_labelled_pairs_is_refused_before_it_is_converted(
+    checkpoint: Checkpoint, tiny_bundle_fp32: Path, tmp_path: Path
+) -> None:
+    pairs = labelled_by(tiny_bundle_fp32, n_pairs=60)
+    reversed_ = [replace(pair, label=1 - pair.label) for pair in pairs]
+    steps: list[str] = []
+    with pytest.raises(RelevanceReversed, match=r"does not order these pairs .* AUC 0\.[01]"):
+        export_bundle(checkpoint, quick("fp32"), tmp_path / "out", reversed_, report=steps.append)
+    assert not any(step.startswith("[") for step in steps)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_too_few_labelled_pairs_stop_the_export_before_it_starts(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import fields
 from pathlib import Path
 
@@ -81,3 +82,14 @@ def test_a_folder_without_a_report_is_refused(
 ) -> None:
     assert main(["report", "--bundle", str(tmp_path)]) == 1
     assert "report.json cannot be read" in capsys.readouterr().err
+
+
+def test_a_checkpoint_whose_training_has_failed_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_bert(tmp_path / "model")
+    report = {"recipe": {"loss": "bce"}, "quality": {"dev.jsonl": {"auc": 0.41}}}
+    (folder / "training_report.json").write_text(json.dumps(report), encoding="utf-8")
+    command = ["export", "--checkpoint", str(folder), "--out", str(tmp_path / "bundle")]
+    assert main([*command, "--precision", "fp32", "--no-latency"]) == 0
+    assert "warning: the model has learnt nothing: dev AUC 0.41" in capsys.readouterr().out

@@ -14,9 +14,9 @@ from model_export.base_weights import weights_sha256
 from model_export.checkpoint import CALIBRATION_FILE, load_checkpoint
 from model_export.errors import BadPairsFile, BaseWeightsMissing, UnsupportedCheckpoint
 from model_export.export import export_bundle
-from model_export.finetune import REPORT_FILE, FinetuneReport, finetune
+from model_export.finetune import FinetuneReport, finetune
 from model_export.options import ExportOptions
-from model_export.recipe import FinetuneRecipe, recipe_for
+from model_export.recipe import REPORT_FILE, FinetuneRecipe, recipe_for
 from model_export.reference_logits import load_original, pair_encoder, reference_logits
 from model_export.to_onnx import convert
 from service.scoring.ad_template import AdTemplate
