@@ -39,7 +39,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--teacher",
         default=str(SHIPPED_MODELS[DEFAULT_MODEL].folder),
         metavar="DIR_OR_ID",
-        help="checkpoint or adapter; default: the default model",
+        help="checkpoint with the head of its family (none of finetune --pooling), adapter or "
+        "weight delta; default: the default model",
     )
     add("--relevant-label", metavar="LABEL", help="of the teacher, as in export")
     add("--grades", metavar="WORST,..,BEST", help="of the teacher, as in export")

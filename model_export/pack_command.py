@@ -18,7 +18,14 @@ USUAL_MAX_BYTES = 2 * 1024 * 1024
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Give the parser this command's options."""
     add = parser.add_argument
-    add("--student", type=Path, required=True, metavar="DIR", help="folder that distil wrote")
+    add(
+        "--student",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder that distil wrote, of a student with the base's own embeddings: of a teacher "
+        "that is an adapter, without --train-embeddings",
+    )
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the delta")
     add_overwrite(parser)
     add(

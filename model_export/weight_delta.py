@@ -168,10 +168,17 @@ def _load_base(base_folder: Path, layers: tuple[int, ...]) -> BertForSequenceCla
 def _require_kin(trained: Arrays, start: Arrays) -> None:
     shapes = {name: value.shape for name, value in trained.items()}
     if shapes != {name: value.shape for name, value in start.items()}:
-        raise ExportError("the student does not have the shapes of the base with those layers")
+        raise ExportError(
+            "the student does not have the shapes of the base with those layers: give the base "
+            "weights (--base) that its teacher, a BERT, was made from"
+        )
     for name, value in trained.items():
         if ".embeddings." in name and not np.array_equal(value, start[name]):
-            raise ExportError(f"the student's {name} differs from the base's; train none of those")
+            raise ExportError(
+                f"the student's {name} differs from the base's, and a delta holds no embeddings: "
+                "pack takes students of an adapter's (finetune --approach lora), distilled without "
+                "--train-embeddings; export others as the checkpoints that they are"
+            )
 
 
 def _arrays(state: Mapping[str, torch.Tensor]) -> Arrays:

@@ -37,7 +37,8 @@ def make_student(teacher: Any, layers: Sequence[int]) -> Any:  # noqa: ANN401  #
         )
     if isinstance(teacher, PooledClassifier):
         raise UnsupportedCheckpoint(
-            "a teacher with a pooled head (finetune --pooling) cannot lend its layers to a student"
+            "a teacher with a pooled head (finetune --pooling) cannot lend its layers to a "
+            "student; take one with the head of its family"
         )
     student = copy.deepcopy(teacher).requires_grad_(True)  # merging an adapter leaves all frozen
     config = student.config

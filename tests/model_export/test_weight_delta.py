@@ -181,9 +181,9 @@ def test_a_student_of_another_base_is_refused(tmp_path: Path, base: Path) -> Non
     student = trained(base)
     with torch.no_grad():
         student.bert.embeddings.word_embeddings.weight += 1
-    with pytest.raises(ExportError, match=r"word_embeddings\.weight differs from the base's"):
+    with pytest.raises(ExportError, match=r"word_embeddings\.weight differs .* adapter"):
         save_delta(student, str(base), (1,), tmp_path / "d", max_bytes=ROOMY, max_pair_tokens=24)
-    with pytest.raises(ExportError, match="shapes of the base with those layers"):
+    with pytest.raises(ExportError, match=r"shapes of the base .* \(--base\)"):
         save_delta(
             trained(base), str(base), (0, 1), tmp_path / "d", max_bytes=ROOMY, max_pair_tokens=24
         )
