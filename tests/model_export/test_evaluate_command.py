@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
 import pytest
 
+from model_export import evaluate_command
 from model_export.__main__ import main
 from tests.model_export.tiny_bert import write_tiny_base
 from tests.tiny_models import WORDS
@@ -52,6 +54,22 @@ def test_json_on_stdout_stands_there_alone(
     assert document["pairs"]["n_pairs"] == 45
     assert document["models"][0]["figures"]["auc"]["low"] is None
     assert "NDCG@3" in shown.err
+
+
+def test_a_reader_of_the_tables_who_stops_early_costs_no_json(
+    tiny_bundle_int8: Path, pairs_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(evaluate_command, "print", stop, raising=False)
+    file = tmp_path / "figures.json"
+    parser = argparse.ArgumentParser()
+    evaluate_command.add_to(parser)
+    arguments = ["--bundle", str(tiny_bundle_int8), "--pairs", str(pairs_file), "--json", str(file)]
+    with pytest.raises(BrokenPipeError):
+        evaluate_command.run(parser.parse_args([*arguments, "--resamples", "0"]))
+    assert json.loads(file.read_text(encoding="utf-8"))["models"]
 
 
 @pytest.mark.parametrize(
