@@ -215,9 +215,7 @@ class Killed(BaseException):
     """A run ends here, as if its process had been killed."""
 
 
-@pytest.mark.parametrize(
-    "at_step", [3, 4, 6, 12]
-)  # epochs have four
+@pytest.mark.parametrize("at_step", [3, 4, 6, 12])  # epochs have four
 @pytest.mark.parametrize("how", [{}, {"lora_rank": 4}, {"hidden_weight": 1.0}])
 def test_a_stopped_run_goes_on_to_the_same_student(
     teacher: Checkpoint,
