@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -59,8 +60,9 @@ def test_json_on_stdout_stands_there_alone(
 def test_a_reader_of_the_tables_who_stops_early_costs_no_json(
     tiny_bundle_int8: Path, pairs_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object, **__: object) -> None:
-        raise BrokenPipeError
+    def stop(_: str, file: TextIO | None = None) -> None:
+        if file is None:  # stdout, not the notes on stderr
+            raise BrokenPipeError
 
     monkeypatch.setattr(evaluate_command, "print", stop, raising=False)
     file = tmp_path / "figures.json"
