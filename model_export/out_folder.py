@@ -22,6 +22,7 @@ MODEL_FILES = (
     "merges.txt",
     "model*.safetensors*",
     "pack_report.json",
+    "pretraining_report.json",
     "score_calibration.json",
     "sentencepiece.bpe.model",
     "special_tokens_map.json",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +25,7 @@ from model_export.errors import ExportError, UnsupportedCheckpoint
 from model_export.finetuning.run_folder import close_run, open_run, run_folder
 from model_export.library_calls import quiet_transformers, refusing
 from model_export.loaded_weights import head_prefixes, refuse_random_weights
-from model_export.out_folder import partial_folder, write_report
+from model_export.out_folder import move_into, partial_folder, write_report
 from model_export.pretraining.ad_texts import AdText, read_texts
 from model_export.pretraining.loss import masked_nats, pretraining_loss
 from model_export.pretraining.masked_rows import MASKED, masking, to_rows
@@ -233,6 +232,4 @@ def _write(encoder: Any, tokenizer: Any, out: Path, report: PretrainReport) -> N
     partial = partial_folder(out)
     save_checkpoint(encoder, tokenizer, partial, None)
     write_report(partial, REPORT_FILE, report)
-    if out.exists():
-        shutil.rmtree(out)
-    partial.rename(out)
+    move_into(partial, out)

@@ -50,12 +50,15 @@ def ads(tmp_path: Path) -> Path:
 
 def test_masked_words_are_guessed_better_after_it(tmp_path: Path, base: Path, ads: Path) -> None:
     recipe = replace(QUICK, epochs=6)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine", encoding="utf-8")
     report = pretrain([ads], str(base), tmp_path / "out", recipe, show_progress=False)
     best = min(epoch["quality"]["perplexity"] for epoch in report.epochs)
     assert best < 0.7 * report.before["perplexity"]
     assert (report.n_texts, report.n_held_out) == (160, 40)
     stored = json.loads((tmp_path / "out" / REPORT_FILE).read_text(encoding="utf-8"))
     assert stored["before"] == report.before
+    assert (tmp_path / "out" / "notes.txt").is_file()
 
 
 @pytest.mark.parametrize("next_sentence", [False, True])
