@@ -15,6 +15,7 @@ from model_export.ranking_metrics import ndcg_at_k
 
 NDCG_PLACES = 10
 CHANCE_AUC = 0.5
+FIGURE_NAMES = {"auc": "AUC", "ndcg_at_10": "NDCG@10"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,18 @@ def judge(pairs: Sequence[LabelledPair], scores: NDArray[np.float64]) -> Quality
     )
 
 
-def nothing_learnt(auc_of_dev: float) -> str | None:
-    """A sentence where a trained model is worse than chance on its dev pairs, else None."""
-    if auc_of_dev >= CHANCE_AUC:
+def nothing_learnt(of_dev: float, by_chance: float = CHANCE_AUC, figure: str = "auc") -> str | None:
+    """A sentence where a trained model is worse than chance on its dev pairs, else None.
+
+    Args:
+        of_dev: Its figure.
+        by_chance: The same of scores that are all equal.
+        figure: Field of `Quality` that it is.
+    """
+    if of_dev >= by_chance:
         return None
-    return f"the model has learnt nothing: dev AUC {auc_of_dev:.2f}, where chance is {CHANCE_AUC}"
+    name = FIGURE_NAMES[figure]
+    return f"the model has learnt nothing: dev {name} {of_dev:.2f}, where chance is {by_chance:.2g}"
 
 
 def _known(value: float) -> float | None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from transformers import AutoTokenizer, set_seed
 
 from model_export.adapter import AdapterFacts, save_adapter
@@ -20,7 +21,7 @@ from model_export.adapter_checkpoint import load_adapted
 from model_export.base_weights import resolve_base, weights_sha256
 from model_export.checkpoint import load_checkpoint
 from model_export.evaluate import Quality, judge, nothing_learnt
-from model_export.finetuning.checks import mean_figure, refuse_unusable
+from model_export.finetuning.checks import deciding_figure, mean_figure, refuse_unusable
 from model_export.finetuning.hard_negatives import mine_hard_negatives
 from model_export.finetuning.objectives import label_names
 from model_export.finetuning.run_folder import close_run, open_run, run_folder
@@ -52,6 +53,7 @@ class FinetuneReport:
         kept_epoch: The one that was written.
         training_s: Seconds of this run; of a resumed one, since then.
         quality: By name of the dev file; measured on what was written, as read back from disk.
+        learnt_nothing: A sentence where that is worse than chance.
     """
 
     recipe: FinetuneRecipe
@@ -62,6 +64,7 @@ class FinetuneReport:
     kept_epoch: float
     training_s: float
     quality: dict[str, Quality]
+    learnt_nothing: str | None
 
 
 def finetune(
@@ -130,6 +133,7 @@ def finetune(
         written = load_checkpoint(str(partial), None, out.name)
     del model
     margins = {name: held_out_margins(written, own) for name, own in dev.items()}
+    quality = {name: judge(own, sigmoid(margins[name])) for name, own in dev.items()}
     report = FinetuneReport(
         recipe=recipe,
         n_training_pairs=len(pairs) + len(mined),
@@ -138,11 +142,12 @@ def finetune(
         epochs=tuple(epochs),
         kept_epoch=_kept(epochs, recipe),
         training_s=round(training_s, 1),
-        quality={name: judge(own, sigmoid(margins[name])) for name, own in dev.items()},
+        quality=quality,
+        learnt_nothing=_learnt_nothing(quality, dev, recipe),
     )
     write_report(partial, REPORT_FILE, report)
-    if not recipe.ranks and (sentence := nothing_learnt(mean_figure(report.quality, "auc"))):
-        tell(f"warning: {sentence}")
+    if report.learnt_nothing:
+        tell(f"warning: {report.learnt_nothing}")
     write_calibration(partial, margins, dev, tell)
     move_into(partial, out)
     close_run(run)
@@ -158,6 +163,17 @@ def _hard_negatives(
         return []
     held_out = {pair.query for own in dev.values() for pair in own}
     return mine_hard_negatives(pairs, recipe.hard_negatives, held_out, recipe.ad_template)
+
+
+def _learnt_nothing(
+    quality: Mapping[str, Quality],
+    dev: Mapping[str, Sequence[LabelledPair]],
+    recipe: FinetuneRecipe,
+) -> str | None:
+    """By the figure that the loss is about."""
+    figure = deciding_figure(recipe)
+    by_chance = {name: judge(own, np.full(len(own), 0.5)) for name, own in dev.items()}
+    return nothing_learnt(mean_figure(quality, figure), mean_figure(by_chance, figure), figure)
 
 
 def _kept(epochs: Sequence[Mapping[str, Any]], recipe: FinetuneRecipe) -> float:

@@ -185,8 +185,9 @@ def test_a_pooling_of_more_layers_than_the_base_has_is_refused(
         _run(base, pairs, tmp_path / "out", recipe)
 
 
+@pytest.mark.parametrize(("loss", "figure"), [("bce", "AUC"), ("ranknet", "NDCG@10")])
 def test_a_model_worse_than_chance_is_said_to_have_learnt_nothing(
-    tmp_path: Path, base: Path, pairs: Path
+    tmp_path: Path, base: Path, pairs: Path, loss: LossName, figure: str
 ) -> None:
     rows = [json.loads(line) for line in pairs.read_text(encoding="utf-8").splitlines()]
     dev = tmp_path / "dev.jsonl"
@@ -195,13 +196,14 @@ def test_a_model_worse_than_chance_is_said_to_have_learnt_nothing(
         encoding="utf-8",
     )
     told: list[str] = []
-    recipe = recipe_for("full", learning_rate=RATES["full"], keep="last", **TOY)
+    recipe = recipe_for("full", loss=loss, learning_rate=RATES["full"], keep="last", **TOY)
     report = finetune([pairs], [dev], str(base), tmp_path / "out", recipe,
                       show_progress=False, tell=told.append)  # fmt: skip
     assert report.quality["dev.jsonl"].auc is not None
     assert report.quality["dev.jsonl"].auc < 0.3
     nothing, uncalibrated = told[-2:]
-    assert nothing.startswith("warning: the model has learnt nothing: dev AUC 0.")
+    assert nothing.startswith(f"warning: the model has learnt nothing: dev {figure} 0.")
+    assert nothing == f"warning: {report.learnt_nothing}"
     assert "do not grow with relevance" in uncalibrated
     assert not any("check which label" in line for line in told)
 
