@@ -1,7 +1,8 @@
 """What the plan rests on, each measured with the default model; ../benchmarks/README.md.
 
 Measured on 2026-11-30 on 2 cores of an Intel Xeon with AVX-512 VNNI and AMX, pairs of 36 tokens on
-average; a plan should rest on the slower of two days. Measure again for another model, other texts or another processor, and give the options.
+average; of two days the slower one, so that a plan is on the safe side. Measure again for another
+model, other texts or another processor, and give the options.
 """
 
 from __future__ import annotations
