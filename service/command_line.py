@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 UNRECOGNIZED = "unrecognized arguments: "  # argparse's own words
+REQUIRED = "the following arguments are required: "
 
 
 class OptionParser(argparse.ArgumentParser):
@@ -21,6 +24,7 @@ class OptionParser(argparse.ArgumentParser):
             namespace: The options.
             unknown: Empty.
         """
+        self._given = sys.argv[1:] if args is None else args
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(UNRECOGNIZED + " ".join(unknown))
@@ -28,15 +32,18 @@ class OptionParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message, with what was meant where that can be told, and exit with 2."""
+        given: Sequence[str] = ()
         if message.startswith(UNRECOGNIZED):
             given = message.removeprefix(UNRECOGNIZED).split()
-            meant = [option for one in given if (option := self._meant(one)) is not None]
-            message += f"; did you mean {', '.join(meant)}?" if meant else ""
-        super().error(message)
+        elif message.startswith(REQUIRED):  # perhaps there, and misspelt
+            given = self._given
+        meant = [option for one in given if (option := self._meant(one)) is not None]
+        super().error(message + (f"; did you mean {', '.join(meant)}?" if meant else ""))
 
     def _meant(self, argument: str) -> str | None:
         option = argument.partition("=")[0]
-        if not option.startswith("--"):
+        known = any(name.startswith(option) for name in self._option_string_actions)
+        if known or not option.startswith("--"):
             return None
         near = difflib.get_close_matches(option, self._option_string_actions, n=1)
         return near[0] if near else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from service.startup_errors import CannotListen
+from service.startup_errors import CannotListen, address_of
 
 BACKLOG = 2048  # as uvicorn has it
 
@@ -50,4 +50,4 @@ def start_listening(bound: socket.socket) -> None:
 def url_of(bound: socket.socket) -> str:
     """Where the socket can be reached."""
     host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"http://{address_of(host, port)}"

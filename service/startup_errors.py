@@ -34,11 +34,16 @@ class InvalidSetting(StartupError):
     """A setting has a value that cannot work; the message names it and the reason."""
 
 
+def address_of(host: str, port: int) -> str:
+    """Host and port as a URL has them."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class CannotListen(StartupError):
     """The address cannot be listened on."""
 
     def __init__(self, host: str, port: int, why: OSError) -> None:
-        super().__init__(f"cannot listen on {host}:{port}: {why.strerror or why}")
+        super().__init__(f"cannot listen on {address_of(host, port)}: {why.strerror or why}")
 
 
 class NoSharedFolder(StartupError):

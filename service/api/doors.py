@@ -8,7 +8,7 @@ from starlette.types import ASGIApp
 from service.api import error_handlers, openapi, playground_route
 from service.api.compatible import routes as compatible
 from service.api.explain_route import EXPLAIN_ROUTE
-from service.api.front import Front
+from service.api.front import Front, HeadAsGet
 from service.api.key_guard import KeyGuard
 from service.api.keys import ApiKeys
 from service.api.score_route import SCORE_ROUTE
@@ -55,14 +55,14 @@ def admin_door(app: FastAPI, keys: ApiKeys | None) -> ASGIApp:
             neither have any.
     """
     if keys is None:
-        return app
+        return HeadAsGet(app)
     metrics: Metrics = app.state.service.metrics
 
     def refuse(request: Request, error: Unauthorized) -> Response:
         metrics.keys.unauthorized(has_key=error.has_key)
         return error_handlers.service_error_response(request, error)
 
-    return KeyGuard(app, keys, ADMIN_OPEN_PATHS, refuse)
+    return KeyGuard(HeadAsGet(app), keys, ADMIN_OPEN_PATHS, refuse)
 
 
 def _counted_route(path: str) -> str | None:

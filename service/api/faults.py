@@ -86,6 +86,8 @@ def _told(faults: Iterable[Any], n_faults: int) -> InvalidRequest:
 def _detail(fault: Any) -> dict[str, str]:  # noqa: ANN401  # pydantic's own record
     if fault["type"] == "json_invalid":
         return {"field": "body", "problem": json_problem(fault["msg"])}
+    if fault["type"] in ("model_type", "model_attributes_type"):
+        fault = {**fault, "msg": "Input should be an object"}  # not the name of a class of ours
     field = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault["loc"])
     return {
         "field": field.removeprefix(".")[:MAX_FIELD_CHARS] or "body",

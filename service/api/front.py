@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 
 from fastapi import FastAPI, Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api import error_handlers, score_route
 from service.errors import ServiceError
@@ -31,7 +31,7 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for scores here, all else by the framework."""
         if scope["type"] != "http" or (scope["path"], scope["method"]) != score_route.SCORE_CALL:
-            await self._app(_head_as_get(scope), receive, send)
+            await self._app(head_as_get(scope), receive, send)
             return
         scope["app"] = self._app
         request = Request(scope, receive)
@@ -45,6 +45,18 @@ class Front:
         await response(scope, receive, send)
 
 
-def _head_as_get(scope: Scope) -> Scope:
+class HeadAsGet:
+    """An ASGI application that answers HEAD wherever another one answers GET."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, by the other one."""
+        await self._app(head_as_get(scope), receive, send)
+
+
+def head_as_get(scope: Scope) -> Scope:
+    """The scope in which GET stands for HEAD."""
     # A copy: the server must still know that it was HEAD.
     return {**scope, "method": "GET"} if scope.get("method") == "HEAD" else scope

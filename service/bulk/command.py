@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from service.startup_errors import StartupError
 
 ALL_SCORED, FAILED, SOME_REJECTED = 0, 1, 3
 STOPPED = 128  # and the number of the signal
+BUNDLE_VARIABLE = "ADREL_BUNDLE"  # the one setting of the service that is the same here
 
 
 def main(argv: Sequence[str], limit_bytes: int, size: PartSize | None = None) -> int:
@@ -87,7 +89,13 @@ def _parser() -> argparse.ArgumentParser:
         "is left to go on with: --resume then changes nothing and ends with 1.",
     )
     add = parser.add_argument
-    add("--bundle", type=Path, default=Path("bundles/default"), metavar="DIR", help="%(default)s")
+    add(
+        "--bundle",
+        type=Path,
+        default=Path(os.environ.get(BUNDLE_VARIABLE) or "bundles/default"),
+        metavar="DIR",
+        help=f"the model; the variable {BUNDLE_VARIABLE}, as for the service, else bundles/default",
+    )
     add(
         "--in",
         dest="input",

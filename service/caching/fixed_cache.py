@@ -74,12 +74,18 @@ class FixedCache:
         Args:
             budget_bytes: Most memory; under one set's worth the cache holds nothing.
             payload_bytes: Of each entry.
+
+        Raises:
+            MemoryError: The machine does not give so much.
         """
         set_bytes = WAYS * (DIGEST_BYTES + AGE_BYTES + payload_bytes)
         self._n_sets = budget_bytes // set_bytes
-        self._digests = np.empty((self._n_sets, WAYS, 2), np.uint64)
-        self._used_at = np.empty((self._n_sets, WAYS), np.uint32)
-        self._payloads = np.empty((self._n_sets, WAYS, payload_bytes), np.uint8)
+        try:
+            self._digests = np.empty((self._n_sets, WAYS, 2), np.uint64)
+            self._used_at = np.empty((self._n_sets, WAYS), np.uint32)
+            self._payloads = np.empty((self._n_sets, WAYS, payload_bytes), np.uint8)
+        except ValueError as error:  # more than an address can name
+            raise MemoryError(str(error)) from error
         for array in (self._digests, self._used_at, self._payloads):
             array.fill(0)  # also makes the memory resident, now and not while serving
         self._now = 0  # counts calls, modulo 2 ** 32

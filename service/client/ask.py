@@ -59,9 +59,24 @@ def checked_ask(
 
 
 def _checked_query(query: object) -> str:
-    text = instance("query", query, str)
+    text = _encodable("query", instance("query", query, str))
     if not text.strip():
         raise ValueError(f"query: takes a text that is not only white space, got {described(text)}")
+    return text
+
+
+def _encodable(name: str, text: str) -> str:
+    """The text, if UTF-8 has bytes for it.
+
+    Raises:
+        ValueError: It holds half of a surrogate pair, which no service takes.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{name}: takes text, got half of a surrogate pair at character {error.start}"
+        ) from None
     return text
 
 
@@ -83,7 +98,8 @@ def _checked_ads(ads: object) -> tuple[Ad, ...]:
     for index, ad in enumerate(checked):
         instance(f"ads[{index}]", ad, Ad)
         for name in AD_FIELDS:
-            instance(f"ads[{index}].{name}", getattr(ad, name), str)
+            where = f"ads[{index}].{name}"
+            _encodable(where, instance(where, getattr(ad, name), str))
         if not 1 <= len(ad.id) <= MAX_ID_CHARS:
             raise ValueError(
                 f"ads[{index}].id: takes 1 to {MAX_ID_CHARS} characters, got {len(ad.id)}"

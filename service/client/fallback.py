@@ -37,27 +37,26 @@ def with_fallback(result: ScoreResult, ask: Ask, fallback: Fallback) -> ScoreRes
     """The result with the fallback's scores where it has none of the model.
 
     An ad for which the fallback returns None keeps its status and has no score. So does one for
-    which it raises, since that would cost all other ads theirs; the log tells of it, once a call.
-
-    Raises:
-        TypeError: The fallback gave something that is no number.
-        ValueError: The fallback gave a score that is not in 0-1.
+    which it raises or gives something that is no number in 0-1, since an error would cost all other
+    ads theirs; the log tells of it, once a call.
     """
-    scores, raised = [], []
+    scores, failed = [], []
     for one, ad in zip(result.scores, ask.ads, strict=True):
-        given = None
+        filled = one
         if one.score is None:
             try:
-                given = fallback(ask.query, ad)
+                filled = _filled(one, fallback(ask.query, ad), ask.min_score)
             except Exception as error:  # the caller's own function: any
-                raised.append(error)
-        scores.append(one if given is None else _filled(one, given, ask.min_score))
-    if raised:
-        logger.error("the fallback raised for %d ads, first:", len(raised), exc_info=raised[0])
+                failed.append(error)
+        scores.append(filled)
+    if failed:
+        logger.error("the fallback failed for %d ads, first:", len(failed), exc_info=failed[0])
     return dataclasses.replace(result, scores=tuple(scores))
 
 
-def _filled(empty: AdResult, given: float, min_score: float | None) -> AdResult:
+def _filled(empty: AdResult, given: float | None, min_score: float | None) -> AdResult:
+    if given is None:
+        return empty
     score = number(f"the fallback's score for ad {empty.id!r}", given, 0, 1)
     eligible = None if min_score is None else score >= min_score
     return dataclasses.replace(empty, score=score, status=AdStatus.FALLBACK, eligible=eligible)

@@ -18,7 +18,7 @@ from service.scoring.bundle import Bundle, open_bundle
 from service.scoring.bundle_files import TOKENIZER_FILE, verified_manifest
 from service.scoring.encoding import EncodedPair
 from service.scoring.golden_pairs import check_golden, golden_logits
-from service.startup_errors import BundleCorrupt
+from service.startup_errors import BundleCorrupt, InvalidSetting
 
 logger = logging.getLogger(__name__)
 
@@ -92,13 +92,13 @@ class ModelSource:
         on_cpu = self.provider == "cpu"
         now_s = time.thread_time if before and on_cpu else time.perf_counter
         learn_costs(cost_model, bundle, self.limits, now_s)
-        return LoadedModel(
-            bundle,
-            Generation(bundle.model, cost_model),
-            self._score_cache(bundle, before),
-            self._token_cache(bundle, before),
-            computed,
-        )
+        try:
+            caches = self._score_cache(bundle, before), self._token_cache(bundle, before)
+        except MemoryError as error:
+            raise InvalidSetting(
+                f"cache_bytes: {self.cache_bytes:,} bytes cannot be had on this machine"
+            ) from error
+        return LoadedModel(bundle, Generation(bundle.model, cost_model), *caches, computed)
 
     def _score_cache(self, bundle: Bundle, before: LoadedModel | None) -> ScoreCache:
         return ScoreCache(

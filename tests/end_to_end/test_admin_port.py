@@ -37,6 +37,7 @@ def test_metrics_are_on_the_admin_port_alone_and_probes_on_both(tiny_bundle_int8
         for client in (admin, service.client):
             assert client.get("/livez").json() == {"status": "live"}
             assert client.get("/readyz").json() == {"status": "ready"}
+            assert client.head("/livez").status_code == 200, "which balancers ask"
         assert admin.get("/v1/model").json()["error"]["code"] == "unauthorized"
         assert admin.get("/v1/model", headers=key).status_code == 200
         assert admin.post("/admin/reload").json()["error"]["code"] == "unauthorized"

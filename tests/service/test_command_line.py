@@ -28,6 +28,9 @@ def score_file(argv: Sequence[str]) -> object:
         (score_file, "--in a --out b --reusme", "--resume"),
         (model_export, "report --bundle x --bundel y", "--bundle"),
         (model_export, "export --out x --toleranse 1", None),
+        (score_file, "--inn a --out b", "--in"),
+        (score_file, "--out b", None),
+        (model_export, "finetune --trian a --dev b --out c", "--train"),
     ],
 )
 def test_an_option_that_does_not_exist_ends_with_2_and_what_may_have_been_meant(
@@ -40,7 +43,7 @@ def test_an_option_that_does_not_exist_ends_with_2_and_what_may_have_been_meant(
         run(arguments.split())
     assert ended.value.code == 2
     told = capsys.readouterr().err.splitlines()[-1]
-    assert "unrecognized arguments: " in told
+    assert "unrecognized arguments: " in told or "arguments are required: " in told
     if meant is None:
         assert "did you mean" not in told
     else:

@@ -29,6 +29,7 @@ LONG = "x" * 8001
         (ScoreRequest, {"query": "q", "ads": [{"id": "", "text": "x"}]},
          "ads[0].id: String should have at least 1 character"),
         (ScoreRequest, {"query": "q", "ads": []}, "ads: List should have at least 1 item, not 0"),
+        (ScoreRequest, {"query": "q", "ads": [7]}, "ads[0]: Input should be an object"),
         (ExplainRequest, {"query": LONG, "ad": {"text": "x"}},
          "query: String should have at most 8000 characters"),
         (ExplainRequest, {"query": "q", "ad": {"text": LONG}},

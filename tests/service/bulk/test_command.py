@@ -120,6 +120,20 @@ def test_what_cannot_be_done_is_one_line(
     assert reason in line
 
 
+def test_without_the_option_the_bundle_is_the_services_own(
+    tiny_bundle_int8: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "a.csv").write_text("query,text\nred,shoe\n", encoding="utf-8")
+    monkeypatch.setenv("ADREL_BUNDLE", str(tiny_bundle_int8))
+    assert main(["--in", str(tmp_path / "a.csv"), "--out", str(tmp_path / "b.csv")], 10_000) == 0
+    monkeypatch.setenv("ADREL_BUNDLE", str(tmp_path / "absent"))
+    assert main(["--in", str(tmp_path / "a.csv"), "--out", str(tmp_path / "c.csv")], 10_000) == 1
+    assert "no bundle at" in capsys.readouterr().err
+
+
 def test_a_bundle_that_is_not_there_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,3 +120,9 @@ def test_hits_and_misses_are_counted() -> None:
     put(cache, "a", 1)
     cache.lookup(keys("a", "b", "a"))
     assert (cache.counts.hits, cache.counts.misses) == (2, 1)
+
+
+@pytest.mark.parametrize("budget_bytes", [10**17, 10**24])
+def test_more_memory_than_there_is_is_one_kind_of_error(budget_bytes: int) -> None:
+    with pytest.raises(MemoryError):
+        FixedCache(budget_bytes, PAYLOAD_BYTES)

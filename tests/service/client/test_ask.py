@@ -36,6 +36,8 @@ def test_limits_that_are_a_services_own_are_not_guessed_here() -> None:
         ("q", [*ADS, Ad("C")], "r", "ads[2]: an ad needs a title or a text that is not empty"),
         ("q", [Ad("A", description="d")], "r", "ads[0]: an ad needs a title or a text"),
         ("q", [Ad("A", "t", text="x")], "r", "ads[0]: give either text, or title and description"),
+        ("q\ud800", ADS, "r", "query: takes text, got half of a surrogate pair at character 1"),
+        ("q", [Ad("A", text="\udfff")], "r", "ads[0].text: takes text, got half of a surrogate"),
         ("q", [Ad("", "t")], "r", "ads[0].id: takes 1 to 256 characters, got 0"),
         ("q", [Ad("x" * 257, "t")], "r", "ads[0].id: takes 1 to 256 characters, got 257"),
         ("q", ADS, "", "request_id: takes 1 to 128 printable characters"),

@@ -305,7 +305,7 @@ def test_a_partial_answer_is_filled_and_keeps_what_the_model_gave() -> None:
 def test_a_wrong_request_is_raised_although_there_is_a_fallback() -> None:
     service = FakeService([refusal(422, "invalid_request", [{"field": "query"}])])
     with blocking_client(service) as client, pytest.raises(RequestRefused) as caught:
-        client.score_or_fallback("\ud800", ADS, lambda *_: 0.5)
+        client.score_or_fallback("too long", ADS, lambda *_: 0.5)
     assert caught.value.details == ({"field": "query"},)
 
 

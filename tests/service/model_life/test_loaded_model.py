@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from service.model_life import loaded_model
 from service.model_life.loaded_model import LoadedModel, ModelSource
 from service.scoring.bundle import Bundle
 from service.scoring.golden_pairs import golden_logits
-from service.startup_errors import BundleCorrupt, BundleMissing
+from service.startup_errors import BundleCorrupt, BundleMissing, InvalidSetting
 from tests.bundle_variants import damage, link
 
 
@@ -30,6 +31,11 @@ def test_a_model_is_loaded_with_its_caches_and_its_costs_known(
     assert model.scores.store.enabled
     assert model.tokens.store.enabled
     assert model.golden_logits.shape == (model.bundle.manifest.golden.n_pairs, 1)
+
+
+def test_a_cache_that_the_machine_has_no_room_for_is_a_wrong_setting(source: ModelSource) -> None:
+    with pytest.raises(InvalidSetting, match=r"^cache_bytes: 99,[\d,]+ bytes cannot be had"):
+        replace(source, cache_bytes=10**17 - 1).load()
 
 
 def test_the_version_that_serves_already_is_not_loaded_again(source: ModelSource) -> None:
