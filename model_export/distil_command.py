@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,10 +122,22 @@ def run(arguments: argparse.Namespace) -> int:
     """
     recipe, max_grade = DistilRecipe(**given(arguments, DistilRecipe)), max_grade_of(arguments)
     require_usable(arguments.out, REPORT_FILE, overwrite=arguments.overwrite)
+    if arguments.start is not None and arguments.layers is not None:
+        raise ExportError("--layers says what a student starts from, and so does --start: give one")
 
     from model_export.distillation.distil import Folders, distil
+    from model_export.distillation.report import read_report
     from model_export.distillation.sources import read_sources
     from model_export.reference_logits import load_original
+
+    if arguments.start is not None:
+        n_layers = len(read_report(arguments.start)["layers"])
+        if arguments.n_layers is not None and arguments.n_layers != n_layers:
+            raise ExportError(
+                f"--n-layers is {arguments.n_layers}, and the student {arguments.start} has "
+                f"{n_layers}; leave it out to go on from that one"
+            )
+        recipe = replace(recipe, n_layers=n_layers)
 
     def train() -> DistilReport:
         sources = read_sources(

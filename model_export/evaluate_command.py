@@ -115,10 +115,11 @@ def _options(arguments: argparse.Namespace) -> EvaluationOptions:
 
     if not arguments.models and not arguments.baselines:
         raise ExportError("nothing to judge: give --bundle, --checkpoint or --baselines")
+    if arguments.json not in (None, STDOUT) and not Path(arguments.json).parent.is_dir():
+        raise ExportError(f"--json: there is no folder {Path(arguments.json).parent}")
     for name in CHECKPOINT_ONLY:
-        if getattr(arguments, name) and not any(
-            kind == "checkpoint" for kind, _ in arguments.models
-        ):
+        is_given = getattr(arguments, name) is not None and getattr(arguments, name) is not False
+        if is_given and not any(kind == "checkpoint" for kind, _ in arguments.models):
             raise ExportError(
                 f"--{name.replace('_', '-')} is for a --checkpoint; a bundle states its own"
             )

@@ -113,7 +113,7 @@ def _scale(row: Row, max_grade: float | None) -> tuple[float, str]:
     if best is not None:
         if best <= 0:
             raise ValueError(f"'max_grade' must be above 0, got {best:g}")
-        return best, "its 'max_grade'"
+        return best, "'max_grade' being the best"
     if row.get("grade") is None:
         return 1.0, "as votes; for grades say 'max_grade', the best one possible"
     if row.get("label") is None and row.get("score") is None:

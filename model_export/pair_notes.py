@@ -38,8 +38,8 @@ def contradictions(pairs: Sequence[LabelledPair], lines: Sequence[int]) -> str |
     shown = ", ".join(f"{first} and {second}" for first, second in both[:SHOWN])
     more = ", .." if len(both) > SHOWN else ""
     return (
-        f"{len(both)} pairs of the same query and ad are relevant in one row and irrelevant in "
-        f"another, as in lines {shown}{more}"
+        f"pairs of the same query and ad, relevant in one row and irrelevant in another: "
+        f"{len(both)}, as in lines {shown}{more}"
     )
 
 
@@ -56,8 +56,8 @@ def contradictions_between(files: Mapping[str, Sequence[LabelledPair]]) -> str |
         opposite = {(texts, not kind) for texts, kind in judged[second]}
         if both := len({texts for texts, _ in judged[first] & opposite}):
             return (
-                f"{both} pairs of the same query and ad are relevant in one of {first} and "
-                f"{second} and irrelevant in the other"
+                f"pairs of the same query and ad, relevant in one of {first} and {second} and "
+                f"irrelevant in the other: {both}"
             )
     return None
 

@@ -119,14 +119,20 @@ def vocabulary_pairs(vocabulary: Iterable[str], n_pairs: int = 22) -> list[tuple
 def reference_pairs(n_pairs: int = 240) -> list[tuple[str, Ad]]:
     """Query and ad of each pair: the awkward ones first, then every kind of match and length.
 
-    The same list on every machine.
+    The same list on every machine, and no pair twice: a second one would prove nothing more.
+
+    Args:
+        n_pairs: At most some 2,000, which is how many there are.
     """
     rng = random.Random(SEED)  # noqa: S311  # a fixed sequence is wanted
     pairs = [(query, Ad(id=f"awkward-{i}", text=text)) for i, (query, text) in enumerate(_AWKWARD)]
+    made: set[tuple[str, str, str]] = set()
     while len(pairs) < n_pairs:
         query, fits, near = rng.choice(_TRIPLES)
         _, stranger, _ = rng.choice(_TRIPLES)
         title = rng.choice((fits, fits, near, stranger))
-        ad_id = f"made-{len(pairs)}"
-        pairs.append((query, Ad(id=ad_id, title=title, description=rng.choice(_DESCRIPTIONS))))
+        texts = (query, title, rng.choice(_DESCRIPTIONS))
+        if texts not in made:
+            made.add(texts)
+            pairs.append((query, Ad(f"made-{len(pairs)}", *texts[1:])))
     return pairs[:n_pairs]

@@ -21,22 +21,18 @@ def save_checkpoint(
 
     Args:
         model: Has `save_pretrained`.
-        tokenizer: As loaded; the written one says `max_pair_tokens` too, for other programs.
+        tokenizer: As loaded. Its own limit stays: that is what the encoder can read, and a longer
+            pair may be asked for, or learnt by a model that starts from this one.
         folder: Made if it is not there.
         max_pair_tokens: Longest pair that the model has learnt to read, special tokens included;
             None for an encoder that has seen no pairs.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    usual = tokenizer.model_max_length
     if max_pair_tokens is not None:
-        tokenizer.model_max_length = max_pair_tokens
         write_facts(folder, CheckpointFacts(max_pair_tokens))
-    try:
-        with quiet_transformers():
-            model.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-    finally:
-        tokenizer.model_max_length = usual
+    with quiet_transformers():
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
     # safetensors makes files that their owner alone can read; the config has the usual mode.
     for weights in folder.glob("*.safetensors"):
         shutil.copymode(folder / "config.json", weights)

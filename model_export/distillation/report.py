@@ -60,6 +60,8 @@ def read_report(folder: Path) -> dict[str, Any]:
         ExportError: There is none, or it does not say which layers the student has.
     """
     path = folder / REPORT_FILE
+    if not path.is_file():
+        raise ExportError(f"{folder} is no student that distil wrote: it has no {REPORT_FILE}")
     try:
         report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         report["layers"] = [int(number) for number in report["layers"]]

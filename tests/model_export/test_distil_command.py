@@ -49,6 +49,8 @@ def test_products_and_queries_become_a_student_that_export_takes(
         (["--queries", "DEV"], "no products to pair them with"),
         (["--pairs", "DEV"], "are in the dev files and in the training pairs"),
         (["--dev", "DEV"], "two --dev files have the name dev.csv"),
+        (["--start", "nowhere"], "nowhere is no student that distil wrote"),
+        (["--start", "nowhere", "--layers", "first"], "--layers says what a student starts from"),
     ],
 )
 def test_what_cannot_work_ends_with_one_sentence_before_any_training(
@@ -77,3 +79,18 @@ def test_a_folder_that_is_something_else_is_left_alone(
     dev = pairs_file(tmp_path / "dev.csv", "bag")
     assert main(["distil", "--dev", dev, "--out", str(tmp_path)]) == 1
     assert "is nothing that this command wrote" in capsys.readouterr().err
+
+
+def test_a_student_to_go_on_from_brings_its_layers(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["distil", "--teacher", str(tiny_checkpoint), "--cache", str(tmp_path / "cache"),
+               "--dev", pairs_file(tmp_path / "dev.csv", "bag"), "--epochs", "1", "--pairs",
+               pairs_file(tmp_path / "train.csv", "red")]  # fmt: skip
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    assert main([*command, "--n-layers", "1", "--out", first]) == 0
+    assert main([*command, "--start", first, "--n-layers", "2", "--out", second]) == 1
+    assert "--n-layers is 2, and the student" in capsys.readouterr().err
+    assert main([*command, "--start", first, "--out", second]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["recipe"]["n_layers"], report["layers"]) == (1, [1])

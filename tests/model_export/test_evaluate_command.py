@@ -82,6 +82,8 @@ def test_a_reader_of_the_tables_who_stops_early_costs_no_json(
         (["--bundle", "b", "--allow-pickle"], "--allow-pickle is for a --checkpoint"),
         (["--bundle", "b", "--k", "0"], "--k must be at least 1, got 0"),
         (["--bundle", "b", "--resamples", "-1"], "--resamples must be at least 0, got -1"),
+        (["--bundle", "b", "--max-length", "0"], "--max-length is for a --checkpoint"),
+        (["--bundle", "b", "--json", "no/f.json"], "--json: there is no folder no"),
         (["--bundle", "b", "--max-grade", "0"], "--max-grade must be over 0, got 0"),
         (["--bundle", "nowhere"], "nowhere"),
         (["--bundle", "b", "--format", "jsonl"], "line 1: not JSON"),

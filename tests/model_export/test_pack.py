@@ -124,5 +124,5 @@ def test_a_folder_that_distil_did_not_write_is_refused(
     base: Path, dev: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(command(base, base, dev, tmp_path / "delta")) == 1
-    assert "is no report of distil" in capsys.readouterr().err
+    assert "is no student that distil wrote" in capsys.readouterr().err
     assert not (tmp_path / "delta").exists()

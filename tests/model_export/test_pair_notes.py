@@ -28,7 +28,7 @@ def test_pairs_that_contradict_each_other_are_counted_and_the_first_are_shown() 
     pairs += [pair("q", "e", 1.0), pair("other", "e", 0.0), pair("q", "f", 0.0)]
     found = contradictions(pairs, range(2, 2 + len(pairs)))
     assert found is not None
-    assert found.startswith("4 pairs of the same query and ad are relevant in one row")
+    assert "relevant in one row and irrelevant in another: 4, as in" in found
     assert found.endswith("as in lines 2 and 6, 3 and 7, 4 and 8, ..")
 
 
@@ -46,7 +46,7 @@ def test_files_that_contradict_each_other_are_named_with_how_many_pairs() -> Non
     files["c"] = [pair("q", "y", 0.9), pair("q", "x", 0.1), pair("r", "x", 0.0)]
     told = contradictions_between(files)
     assert told is not None
-    assert told.startswith("2 pairs of the same query and ad are relevant in one of a and c and")
+    assert told.endswith("relevant in one of a and c and irrelevant in the other: 2")
 
 
 def test_each_is_told_once_a_file(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_each_is_told_once_a_file(tmp_path: Path) -> None:
     read_pairs(table, tell=told.append)
     note, warning = told
     assert note.startswith(f"note: {table}: columns that nothing reads: 'descripton'")
-    assert warning.startswith(f"warning: {table}: 1 pairs of the same query and ad")
+    assert warning.startswith(f"warning: {table}: pairs of the same query and ad")
     assert warning.endswith("as in lines 2 and 3")
     told.clear()
     read_sources([table], [table], [], tell=told.append)

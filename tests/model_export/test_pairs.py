@@ -202,7 +202,7 @@ def test_raters_are_judged_on_the_scale_of_their_row(
         ({"raters": [1, 3]}, "must be in 0-1, as votes; for grades say 'max_grade'.*, got 3"),
         ({"raters": [-1]}, "must be in 0-1, .*, got -1"),
         ({"grade": 3, "raters": [3, 4]}, "must be in 0-3, the usual scale .*, got 4"),
-        ({"max_grade": 5, "raters": [6]}, "must be in 0-5, its 'max_grade', got 6"),
+        ({"max_grade": 5, "raters": [6]}, "must be in 0-5, 'max_grade' being the best, got 6"),
         ({"max_grade": 0, "raters": [0]}, "'max_grade' must be above 0, got 0"),
         ({"grade": 4}, "'grade' must be in 0-3, the usual scale .*, got 4"),
     ],
@@ -227,8 +227,11 @@ def test_the_best_grade_may_be_said_for_the_whole_file(tmp_path: Path) -> None:
     ("fields", "reason"),
     [
         ({"score": 1.5}, "'score' must be in 0-1, got 1.5"),
-        ({"grade": 4, "max_grade": 3}, "'grade' must be in 0-3, its 'max_grade', got 4"),
-        ({"grade": -1, "max_grade": 3}, "'grade' must be in 0-3, its 'max_grade', got -1"),
+        ({"grade": 4, "max_grade": 3}, "'grade' must be in 0-3, 'max_grade' being the best, got 4"),
+        (
+            {"grade": -1, "max_grade": 3},
+            "'grade' must be in 0-3, 'max_grade' being the best, got -1",
+        ),
         ({"grade": 0, "max_grade": 0}, "'max_grade' must be above 0, got 0"),
         ({"grade": 0, "max_grade": "three"}, "'max_grade' must be a number"),
     ],

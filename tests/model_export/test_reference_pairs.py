@@ -25,6 +25,11 @@ def test_the_pairs_cover_ads_that_fit_and_ads_of_another_query() -> None:
     assert len({query for query, _ in reference_pairs()}) > 20
 
 
+def test_no_pair_comes_twice() -> None:
+    texts = [(query, AdTemplate().render(ad)) for query, ad in reference_pairs(1000)]
+    assert len(set(texts)) == 1000
+
+
 def test_every_ad_has_an_id_of_its_own() -> None:
     ids = [ad.id for _, ad in reference_pairs()]
     assert len(set(ids)) == len(ids) == 240

@@ -197,7 +197,7 @@ def test_a_run_goes_on_from_an_earlier_student_and_says_so(
 
 def test_a_start_that_is_no_student_is_refused(teacher: Checkpoint, tmp_path: Path) -> None:
     folders = Folders(tmp_path / "student", tmp_path / "cache", tmp_path)
-    with pytest.raises(ExportError, match="is no report of distil"):
+    with pytest.raises(ExportError, match="is no student that distil wrote"):
         distil(teacher, SOURCES, DEV, folders, QUICK, show_progress=False)
 
 
