@@ -51,7 +51,7 @@ def test_a_grade_has_the_scale_of_the_row_of_the_file_or_the_usual_one_beside_a_
     [
         ({"label": 1, "grade": -1}, "'grade' must be in 0-3, the usual scale .*, got -1"),
         ({"label": 1, "grade": 4}, "'grade' must be in 0-3, the usual scale .*, got 4"),
-        ({"label": 1, "grade": 5, "max_grade": 4}, "'grade' must be in 0-4, its .*, got 5"),
+        ({"label": 1, "grade": 5, "max_grade": 4}, "'grade' must be in 0-4, .*, got 5"),
         ({"grade": 1, "max_grade": 21}, "'max_grade' of a 'grade' must be in 1-20, got 21"),
         ({"grade": 0, "max_grade": 0.5}, "'max_grade' of a 'grade' must be in 1-20, got 0.5"),
         ({"grade": 1}, "needs 'max_grade', .* in the row or as --max-grade"),
