@@ -112,7 +112,7 @@ def test_it_stays_while_the_service_drains_and_goes_with_it(
         assert admin.get("/readyz").json()["error"]["message"] == (
             "not ready: draining before a stop"
         )
-        assert admin.get("/livez").status_code == 200
+        assert admin.get("/livez").status_code == admin.head("/livez").status_code == 200
         busy.mend()
         assert answer.result().status_code == 200
         assert process.wait(timeout=DEADLINE_S) == 0
