@@ -107,7 +107,8 @@ class AdrelClient:
             query: What the user typed.
             ads: The result keeps their order.
             fallback: A plain function from the query and an ad to a score or None. With None the ad
-                keeps its status and has no score; so too where it raises, which is logged.
+                keeps its status and has no score; so too, with a line in the log, where it raises
+                or gives something else.
             **options: As for `score`.
 
         Returns:
@@ -116,8 +117,8 @@ class AdrelClient:
         Raises:
             RequestRefused: The request is wrong (422, 413, 415). No other `AdrelError` is raised:
                 also with a wrong address or credentials (`WrongEndpoint`) the auction goes on.
-            TypeError: As for `score`, or a fallback that is no such function or gives no number.
-            ValueError: As for `score`, or a fallback's score out of range.
+            TypeError: As for `score`, or a fallback that is no such function.
+            ValueError: As for `score`.
             RuntimeError: The client is closed.
         """
         asked_then = checked_fallback(fallback)
